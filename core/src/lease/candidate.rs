@@ -1,0 +1,257 @@
+//! Not holding: watch the record, take it when it is free, and find out whether that worked.
+
+use core::ops::Deref;
+
+use super::{Attempts, Authority, Base, Cause, Claim, Config, Elector, Facts, FaultKind, State};
+use crate::observe::{Event, Owner, StoreFault};
+use crate::record::{Kind, LeaseRecord, RecordFault};
+use crate::store::{Outcome, Version};
+use crate::time::{MILLISECOND_NS, Mono, Now, Stamp};
+use crate::token::{Lineage, Nonce, Term};
+
+/// A fence's floor further above the record than this is no rolled-back store but a mistake.
+const MAX_ADVANCE: u64 = 1_000_000;
+
+impl<C: Deref<Target = Config>> Elector<C> {
+    /// A read in `Observing` or `Standby`.
+    pub(super) fn observe<'a>(&mut self, now: Now, outcome: Outcome<'a>) -> Option<Event<'a>> {
+        match outcome {
+            Outcome::Entry { record: Ok(record), version, age_ns } => self.observe_record(now, record, version, age_ns),
+            Outcome::Entry { record: Err(fault), .. } => self.blocked(now, fault.into()),
+            Outcome::Absent if !self.known => {
+                self.base = None;
+                self.facts.fault = None;
+                self.campaign(now)
+            }
+            _ => self.blocked(now, StoreFault::RecordGone),
+        }
+    }
+
+    fn observe_record<'a>(
+        &mut self,
+        now: Now,
+        record: LeaseRecord<'a>,
+        version: Version,
+        age_ns: Option<u64>,
+    ) -> Option<Event<'a>> {
+        let token = record.token;
+        if self.known && token.lineage != self.lineage {
+            return self.blocked(now, StoreFault::ForeignLineage { known: self.lineage, found: token.lineage });
+        }
+        (self.known, self.lineage) = (true, token.lineage);
+
+        let found = Base {
+            version,
+            term: token.term,
+            nonce: token.nonce,
+            attempt: record.attempt,
+            kind: record.state.kind(),
+        };
+        let before = self.base.replace(found);
+        let watched = core::mem::replace(&mut self.watched, true);
+        let unchanged = watched && before.is_some_and(|base| base.same_write(&found));
+        let same_owner = watched && before.is_some_and(|base| base.same_token(&found));
+        let mine_to_climb = self.facts.climb
+            && record.instance == self.config.instance
+            && before.is_some_and(|base| base.same_write(&found) && found.kind == Kind::Held);
+
+        let went_back = self.floor > found.term.get() && !mine_to_climb;
+        let fault = if went_back {
+            self.fault(StoreFault::WentBack { floor: self.floor, found: found.term.get() })
+        } else {
+            // The other two are found by the campaign that a good read leads to.
+            let lasting = |fault: &FaultKind| matches!(fault, FaultKind::TooFar | FaultKind::Exhausted);
+            self.facts.fault = self.facts.fault.filter(lasting);
+            None
+        };
+        self.floor = self.floor.max(found.term.get());
+
+        if found.kind == Kind::Released || mine_to_climb {
+            return fault.or(self.campaign(now));
+        }
+        self.facts.climb = false;
+        let window_ns = self.config.timing.drift.stretch_ns(u64::from(record.ttl_ms) * MILLISECOND_NS);
+        let was_alive = same_owner && self.facts.alive;
+        match (self.config.authority, age_ns) {
+            (Authority::StoreClock { error_ns }, Some(age_ns)) => {
+                let over_ns = window_ns.saturating_add(error_ns);
+                if age_ns >= over_ns {
+                    return fault.or(self.campaign(now));
+                }
+                self.by_age = true;
+                self.facts.alive = true;
+                self.until = now.mono.after(over_ns - age_ns);
+            }
+            _ => {
+                if !unchanged {
+                    self.until = now.mono.after(window_ns);
+                }
+                self.by_age = false;
+                self.facts.alive = was_alive || (watched && !unchanged);
+            }
+        }
+        if self.state == State::Observing {
+            self.go(Cause::Occupied);
+        }
+        let poll_ns = self.entropy.spread(self.config.timing.poll_ns);
+        self.due = now.mono.after(poll_ns);
+        if self.by_age {
+            self.due = self.due.min(self.until);
+        }
+        let news = !same_owner || (self.facts.alive && !was_alive);
+        let owner = Owner { holder: record.holder, instance: record.instance, token };
+        fault.or(news.then_some(Event::Standby { owner, alive: self.facts.alive }))
+    }
+
+    /// No campaign until a read is good again.
+    fn blocked<'a>(&mut self, now: Now, fault: StoreFault) -> Option<Event<'a>> {
+        self.unsettle();
+        self.due = now.mono.after(self.config.timing.poll_ns);
+        self.fault(fault)
+    }
+
+    /// Starts a campaign on `base`: the token is drawn here, once for all its attempts.
+    pub(super) fn campaign<'a>(&mut self, now: Now) -> Option<Event<'a>> {
+        let known_term = match self.base {
+            Some(base) => base.term.get(),
+            None => {
+                self.lineage = Lineage(self.entropy.draw_wide());
+                0
+            }
+        };
+        if self.floor > known_term.saturating_add(MAX_ADVANCE) {
+            return self.blocked(now, StoreFault::BeyondMaxAdvance { floor: self.floor, found: known_term });
+        }
+        let Some(term) = self.floor.max(known_term).checked_add(1).and_then(Term::new) else {
+            return self.blocked(now, StoreFault::Exhausted);
+        };
+        self.claim = Some(Claim { term, nonce: Nonce(self.entropy.draw()) });
+        self.attempts = Attempts::EMPTY;
+        self.due = now.mono;
+        self.go(Cause::Free);
+        None
+    }
+
+    /// The re-read after a campaign without a clear answer.
+    pub(super) fn reread_campaign<'a>(&mut self, now: Now, outcome: Outcome<'a>) -> Option<Event<'a>> {
+        match (outcome, self.base) {
+            (Outcome::Absent, None) => {
+                self.go(Cause::Unapplied);
+                self.due = now.mono.after(self.back_off_ns());
+                None
+            }
+            (Outcome::Entry { record: Ok(record), version, age_ns }, base) => {
+                let found = Base {
+                    version,
+                    term: record.token.term,
+                    nonce: record.token.nonce,
+                    attempt: record.attempt,
+                    kind: record.state.kind(),
+                };
+                let sent = self.attempts.sent(record.attempt);
+                let ours = self.own_token() == Some(record.token) && record.instance == self.config.instance;
+                match (sent, base) {
+                    (Some(sent), _) if ours && found.kind == Kind::Held => {
+                        self.won(now, version, record.attempt, sent)
+                    }
+                    (_, Some(base)) if base.same_write(&found) => {
+                        self.base = Some(found);
+                        self.go(Cause::Unapplied);
+                        if base.version != version {
+                            self.redraw();
+                        }
+                        self.due = now.mono.after(self.back_off_ns());
+                        None
+                    }
+                    _ => {
+                        self.unsettle();
+                        self.observe_record(now, record, version, age_ns)
+                    }
+                }
+            }
+            (outcome, _) => {
+                self.unsettle();
+                self.observe(now, outcome)
+            }
+        }
+    }
+
+    /// Another base version: the attempts on the old one are dead, and a new token is drawn.
+    fn redraw(&mut self) {
+        self.attempts = Attempts::EMPTY;
+        let nonce = Nonce(self.entropy.draw());
+        if let Some(claim) = &mut self.claim {
+            claim.nonce = nonce;
+        }
+    }
+
+    /// The campaign's write is in the store, backed by the stamp of the attempt that did it.
+    pub(super) fn won<'a>(&mut self, now: Now, version: Version, attempt: Nonce, sent: Stamp) -> Option<Event<'a>> {
+        let claim = self.claim?;
+        let token = self.own_token()?;
+        self.base = Some(Base { version, term: claim.term, nonce: claim.nonce, attempt, kind: Kind::Held });
+        (self.known, self.floor) = (true, claim.term.get());
+        self.watched = false;
+        self.backing = sent;
+        self.attempts = Attempts::EMPTY;
+        self.facts = Facts {
+            told: self.facts.told,
+            down: self.facts.down,
+            down_told: self.facts.down_told,
+            ..Facts::default()
+        };
+        let in_vain = self.facts.told.is_some() || sent.elapsed_ns(now) >= self.config.stop_ns;
+        if in_vain {
+            self.facts.once = true;
+            self.due = now.mono;
+            self.go(Cause::WonInVain);
+            return None;
+        }
+        self.facts.announced = true;
+        self.until = now.mono.after(self.config.timing.seal_within_ns);
+        self.renew_after(sent);
+        self.go(Cause::Won);
+        Some(Event::Elected { token })
+    }
+
+    /// What was known of the record is void.
+    pub(super) fn unsettle(&mut self) {
+        self.watched = false;
+        self.claim = None;
+        self.attempts = Attempts::EMPTY;
+        if self.state != State::Observing {
+            self.go(Cause::Unsettled);
+        }
+    }
+
+    /// After a wish to stop: how long a campaign in doubt is followed, to release what it may
+    /// have taken. Later it runs out by itself.
+    pub(super) fn campaign_runs_out(&self, now: Now) -> Option<Mono> {
+        let (_, sent) = self.attempts.last()?;
+        Some(now.mono.after(self.config.valid_ns.saturating_sub(sent.elapsed_ns(now))))
+    }
+
+    pub(super) fn campaign_has_run_out(&self, now: Now) -> bool {
+        self.campaign_runs_out(now).is_none_or(|end| end <= now.mono)
+    }
+}
+
+impl Base {
+    /// The same write as far as a window is concerned: a version that changed alone is an asker's.
+    pub(super) fn same_write(&self, other: &Self) -> bool {
+        self.same_token(other) && self.attempt == other.attempt && self.kind == other.kind
+    }
+
+    fn same_token(&self, other: &Self) -> bool {
+        self.term == other.term && self.nonce == other.nonce
+    }
+}
+
+impl From<RecordFault> for StoreFault {
+    fn from(fault: RecordFault) -> Self {
+        match fault {
+            RecordFault::Newer { format } => Self::Newer { format },
+            RecordFault::Malformed { offset } => Self::Malformed { offset },
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Holding: seal, renew, stop in time, drain, release.
+
+use core::ops::Deref;
+
+use super::{Attempts, Cause, Config, Elector, Facts, Flight, State, Told};
+use crate::observe::{Event, How, Reason};
+use crate::record::Kind;
+use crate::store::{Outcome, Version};
+use crate::time::{Now, Stamp};
+use crate::token::Nonce;
+
+impl<C: Deref<Target = Config>> Elector<C> {
+    /// A renewal is in the store. Its deadline counts from the stamp of the attempt, taken before
+    /// the request left: a late acknowledgement never extends the lease by its lateness.
+    pub(super) fn confirmed<'a>(
+        &mut self,
+        now: Now,
+        version: Version,
+        attempt: Nonce,
+        sent: Stamp,
+    ) -> Option<Event<'a>> {
+        if let Some(base) = &mut self.base {
+            (base.version, base.attempt) = (version, attempt);
+        }
+        self.attempts = Attempts::EMPTY;
+        self.facts.doubt = false;
+        (self.facts.late, self.facts.late_told) = (false, false);
+        if self.left_ns(now, self.config.valid_ns) == 0 {
+            return None;
+        }
+        self.backing = sent;
+        self.renew_after(sent);
+        if self.state == State::Releasing {
+            self.due = now.mono;
+            return None;
+        }
+        Some(Event::Renewed { until: self.stop_at(now)? })
+    }
+
+    pub(super) fn renew_after(&mut self, sent: Stamp) {
+        let renew_ns = self.entropy.trim(self.config.timing.renew_ns, 10);
+        self.due = sent.mono().after(renew_ns);
+    }
+
+    /// A read while holding, which is always one after a doubt.
+    pub(super) fn reread_hold<'a>(&mut self, now: Now, flight: Flight, outcome: Outcome<'a>) -> Option<Event<'a>> {
+        let again = flight.sent.after(self.config.timing.attempt_ns);
+        let (record, version) = match outcome {
+            Outcome::Entry { record: Ok(record), version, .. } => (record, version),
+            Outcome::Entry { record: Err(fault), .. } => {
+                self.failed(now, again, true);
+                return self.fault(fault.into());
+            }
+            _ => {
+                self.lose(Reason::RecordGone);
+                return None;
+            }
+        };
+        if self.own_token() != Some(record.token) {
+            if record.token.lineage == self.lineage {
+                self.floor = self.floor.max(record.token.term.get());
+            }
+            self.lose(Reason::RivalSeen);
+            return None;
+        }
+        let by_me = record.instance == self.config.instance;
+        let sent = self.attempts.sent(record.attempt).filter(|_| by_me);
+        match (record.state.kind(), sent) {
+            (Kind::Held, Some(sent)) => self.confirmed(now, version, record.attempt, sent),
+            (Kind::Held, None) if by_me && self.base.is_some_and(|base| base.attempt == record.attempt) => {
+                self.nothing_applied(version);
+                self.due = now.mono.max(again);
+                None
+            }
+            (Kind::Released, Some(_)) if self.state == State::Releasing => {
+                self.facts.how = Some(How::Released);
+                None
+            }
+            _ => {
+                self.lose(Reason::Twin);
+                None
+            }
+        }
+    }
+
+    /// The record shows the last confirmed write. If only its version is new, an asker wrote, and
+    /// the attempts on the old version are dead.
+    fn nothing_applied(&mut self, version: Version) {
+        self.facts.doubt = false;
+        if let Some(base) = &mut self.base
+            && base.version != version
+        {
+            base.version = version;
+            self.attempts = Attempts::EMPTY;
+        }
+    }
+
+    /// The term is lost at once: nothing may start or finish from here on.
+    pub(super) fn lose(&mut self, reason: Reason) {
+        if self.state == State::Releasing {
+            self.facts.how = Some(How::Lost);
+        } else {
+            self.facts.lost = self.facts.lost.or(Some(reason));
+        }
+    }
+
+    /// A fence refused the token. With a floor the record may be campaigned on above it; without
+    /// one the lease is given up, so that another may try.
+    pub(super) fn seal_refused(&mut self, floor: Option<u64>) {
+        if !matches!(self.state, State::Sealing | State::Leading | State::Draining) {
+            return;
+        }
+        match floor {
+            Some(floor) => {
+                self.floor = self.floor.max(floor);
+                self.facts.climb = true;
+                self.lose(Reason::Refused);
+            }
+            None => self.lose(Reason::SealFailed),
+        }
+    }
+
+    pub(super) fn lead<'a>(&mut self, now: Now) -> Option<Event<'a>> {
+        self.go(Cause::Sealed);
+        Some(Event::Leading { token: self.own_token()?, stop_at: self.stop_at(now)? })
+    }
+
+    pub(super) fn demote<'a>(&mut self, now: Now, reason: Reason) -> Option<Event<'a>> {
+        self.go(Cause::Demoted);
+        self.facts.ended_by = Some(reason);
+        self.facts.renewing = matches!(reason, Reason::Resigned | Reason::Stopped);
+        self.until = now.mono.after(self.config.timing.drain_ns);
+        Some(Event::Demoted { token: self.own_token()?, reason })
+    }
+
+    /// Renewals go on while the work drains on request, for at most the drain budget.
+    pub(super) fn still_renewing(&self, now: Now) -> bool {
+        self.facts.renewing
+            && self.facts.lost.is_none()
+            && now.mono < self.until
+            && self.left_ns(now, self.config.valid_ns) > 0
+    }
+
+    /// Only what the record may still show as ours is released, and after a twin or a disruption
+    /// nothing is.
+    pub(super) fn may_release(&self) -> bool {
+        self.facts.lost.is_none_or(|reason| reason == Reason::SealFailed)
+    }
+
+    pub(super) fn start_release(&mut self, now: Now) {
+        self.go(Cause::Drained);
+        self.facts.once = self.left_ns(now, self.config.valid_ns) == 0;
+        self.due = now.mono;
+    }
+
+    pub(super) fn end<'a>(&mut self, now: Now, how: How) -> Option<Event<'a>> {
+        let token = self.own_token().filter(|_| self.facts.announced);
+        self.go(Cause::Ended);
+        let stays_away = matches!(self.facts.ended_by, Some(Reason::Resigned | Reason::SealFailed));
+        let wait_ns = match self.facts.climb {
+            true => 0,
+            false if stays_away => self.config.timing.sit_out_ns,
+            false => self.back_off_ns(),
+        };
+        self.due = now.mono.after(wait_ns);
+        self.claim = None;
+        self.flight = None;
+        self.attempts = Attempts::EMPTY;
+        self.watched = false;
+        self.facts = Facts {
+            told: self.facts.told.filter(|told| *told == Told::Stop),
+            climb: self.facts.climb,
+            down: self.facts.down,
+            down_told: self.facts.down_told,
+            fault: self.facts.fault,
+            ..Facts::default()
+        };
+        Some(Event::Ended { token: token?, how })
+    }
+}

@@ -1,0 +1,109 @@
+//! The candidates of this instance. Nothing here calls an import.
+
+use alloc::borrow::ToOwned as _;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use leasehold_core::label::{Label, Name};
+use leasehold_core::lease::{Config, Elector};
+use leasehold_core::record::{self, LeaseRecord, MAX_LEN, RecordFault};
+use leasehold_core::store::Draft;
+use leasehold_core::time::Now;
+
+use crate::bindings::leasehold::protocol::types::Misuse;
+
+/// All candidates, sorted by number: numbers only grow.
+pub(crate) struct Leases {
+    leases: Vec<(u32, Lease)>,
+    opened: u32,
+    /// What the last candidate was opened with: those with the same options share it.
+    config: Option<Arc<Config>>,
+}
+
+/// One candidate with its texts.
+pub(crate) struct Lease {
+    pub(crate) elector: Elector<Arc<Config>>,
+    pub(crate) texts: Texts,
+}
+
+/// The texts of a lease, which its elector does without.
+
+pub(crate) struct Texts {
+    name: String,
+    holder: String,
+}
+
+impl Leases {
+    pub(crate) const fn new() -> Self {
+        Self { leases: Vec::new(), opened: 0, config: None }
+    }
+
+    pub(crate) fn open(
+        &mut self,
+        texts: Texts,
+        config: Config,
+        now: Now,
+        salt: u64,
+    ) -> Result<u32, Misuse> {
+        self.opened = self.opened.checked_add(1).ok_or(Misuse::TooMany)?;
+        let elector = Elector::new(self.shared(config), now, salt);
+        self.leases.push((self.opened, Lease { elector, texts }));
+        Ok(self.opened)
+    }
+
+    pub(crate) fn close(&mut self, id: u32) -> Result<(), Misuse> {
+        let at = self.at(id)?;
+        self.leases.remove(at);
+        Ok(())
+    }
+
+    pub(crate) fn get(&mut self, id: u32) -> Result<&mut Lease, Misuse> {
+        let at = self.at(id)?;
+        self.leases.get_mut(at).map(|(_, lease)| lease).ok_or(Misuse::NoLease)
+    }
+
+    fn at(&self, id: u32) -> Result<usize, Misuse> {
+        self.leases.binary_search_by_key(&id, |(id, _)| *id).map_err(|_| Misuse::NoLease)
+    }
+
+    fn shared(&mut self, config: Config) -> Arc<Config> {
+        match &self.config {
+            Some(shared) if **shared == config => shared.clone(),
+            _ => self.config.insert(Arc::new(config)).clone(),
+        }
+    }
+}
+
+impl Texts {
+    const PREFIX: &'static str = "lease/";
+    /// Where the name stands in a record's bytes.
+    const NAME_AT: usize = br#"{"format":1,"name":""#.len();
+
+    pub(crate) fn new(name: String, holder: String) -> Result<Self, Misuse> {
+        Name::new(&name).map_err(|_| Misuse::Name)?;
+        Label::new(&holder).map_err(|_| Misuse::Holder)?;
+        Ok(Self { name, holder })
+    }
+
+    pub(crate) fn key(&self) -> String {
+        [Self::PREFIX, &self.name].concat()
+    }
+
+    /// A record under another lease's key is none.
+    pub(crate) fn decode<'a>(&self, value: &'a [u8]) -> Result<LeaseRecord<'a>, RecordFault> {
+        let record = record::decode(value)?;
+        if record.name.as_str() == self.name {
+            Ok(record)
+        } else {
+            Err(RecordFault::Malformed { offset: Self::NAME_AT })
+        }
+    }
+
+    /// None only for texts that were not checked: what is not sent ends by its deadline.
+    pub(crate) fn encode(&self, draft: &Draft) -> Option<Vec<u8>> {
+        let record = draft.record(Name::new(&self.name).ok()?, Label::new(&self.holder).ok()?);
+        let mut buffer = [0; MAX_LEN];
+        record::encode(&record, &mut buffer).ok().map(ToOwned::to_owned)
+    }
+}

@@ -1,0 +1,112 @@
+//! A store in one SQLite file, for the processes of one machine.
+
+mod database;
+mod files;
+mod filesystem;
+mod setup;
+mod stamp;
+
+use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use self::database::Database;
+use super::{Answer, Capabilities, Check, OpenError, Read, Store, Transact, Write};
+
+/// A store in one SQLite file; processes of one machine share it by its path.
+///
+/// The file is created if it is missing (mode 0600: a store of one user; give it another mode, and
+/// SQLite's files beside it follow), its directory is not. An existing database keeps its other
+/// tables and is switched to write-ahead logging. Every commit is synced to the disk.
+///
+/// All entries are stamped with the kernel's boot clock, so that an entry's age is known at once to
+/// whoever runs on the same boot. The entry of an earlier boot, on a file system of this machine,
+/// has the age `u64::MAX`: its writer died with that kernel.
+///
+/// Where the file, or one of SQLite's two files beside it, was deleted or replaced, every answer is
+/// `Gone`, and nothing is re-created; open the store anew.
+///
+/// Keep the file to SQLite while the store is open: a process that opens it in another way and
+/// closes it again drops SQLite's locks with it.
+#[derive(Debug)]
+pub struct Sqlite {
+    jobs: mpsc::Sender<Job>,
+    store_clock_error_ns: Option<u64>,
+}
+
+/// How a [`Sqlite`] store is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// How long a request waits for another connection's lock before it is `Unavailable`.
+    pub busy: Duration,
+    /// Accept a network or FUSE file system, whose locks and shared memory SQLite cannot trust.
+    pub unsafe_filesystem: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { busy: Duration::from_millis(250), unsafe_filesystem: false }
+    }
+}
+
+impl Sqlite {
+    /// Opens the file, creating it if it is missing; blocks, at most a few seconds.
+    ///
+    /// # Errors
+    /// [`OpenError::Refused`] for what must not be used as a store: no SQLite database, a newer
+    /// schema, a network or FUSE file system. [`OpenError::Unreachable`] for a missing directory,
+    /// missing permissions, a file that stays locked.
+    pub fn open(path: &Path, options: Options) -> Result<Self, OpenError> {
+        let mut database = setup::open(path, &options)?;
+        let (jobs, inbox) = mpsc::channel::<Job>();
+        thread::Builder::new()
+            .name("leasehold-sqlite".to_owned())
+            .spawn(move || inbox.into_iter().for_each(|job| job(&mut database)))
+            .map_err(|error| {
+                OpenError::Unreachable(format!("no thread for the store could be started: {error}"))
+            })?;
+        Ok(Self { jobs, store_clock_error_ns: stamp::clock_error_ns() })
+    }
+
+    /// Runs `job` on the connection's own thread, after those before it. The job runs to its end
+    /// whether or not its answer is awaited.
+    fn submit<T: Send + 'static>(
+        &self,
+        lost: fn(String) -> T,
+        job: impl FnOnce(&mut Database) -> T + Send + 'static,
+    ) -> Answer<T> {
+        let (reply, answer) = oneshot::channel();
+        // If the thread is gone, `reply` is dropped unsent, and the answer is `lost`.
+        let _ = self.jobs.send(Box::new(move |database| {
+            let _ = reply.send(job(database));
+        }));
+        Box::pin(async move {
+            answer.await.unwrap_or_else(|_| lost("the store's thread has ended".to_owned()))
+        })
+    }
+}
+
+impl Store for Sqlite {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            linearizable: true,
+            multi_key: true,
+            store_clock_error_ns: self.store_clock_error_ns,
+            watch: false,
+        }
+    }
+
+    fn read(&self, key: &str) -> Answer<Read> {
+        let key = key.to_owned();
+        self.submit(Read::Unknown, move |database| database.read(&key))
+    }
+
+    fn transact(&self, checks: Vec<Check>, writes: Vec<Write>) -> Answer<Transact> {
+        self.submit(Transact::Unknown, move |database| database.transact(&checks, &writes))
+    }
+}
+
+type Job = Box<dyn FnOnce(&mut Database) + Send>;

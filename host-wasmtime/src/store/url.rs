@@ -1,0 +1,163 @@
+//! What a person may type for a store, and what it means.
+
+use std::path::PathBuf;
+
+use super::OpenError;
+use super::sqlite::Options;
+
+/// The file that a URL names, and how to open it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Location {
+    pub(super) path: PathBuf,
+    pub(super) options: Options,
+}
+
+/// With a scheme it is a URL: `%XX` is decoded, `?` begins the options. What starts with `/`, `./`
+/// or `../` is a path, taken literally. Nothing else is guessed.
+pub(super) fn parse(url: &str) -> Result<Location, OpenError> {
+    if ["/", "./", "../"].iter().any(|start| url.starts_with(start)) {
+        return Ok(Location { path: PathBuf::from(url), options: Options::default() });
+    }
+    match url.split_once(':') {
+        Some(("sqlite", rest)) => sqlite(rest),
+        Some(("memory", _)) => bad(
+            "memory: is no place for a lease: no other process sees it; use sqlite:PATH (in tests, Memory::new())",
+        ),
+        Some((scheme, _)) => bad(format!(
+            "the store scheme {scheme:?} is unknown to this build; use sqlite:PATH (a path of its own starts with / or ./)"
+        )),
+        None if url.is_empty() => bad("the store is empty; use sqlite:PATH or ./PATH"),
+        None => bad(format!(
+            "the store {url:?} names no scheme; for a file write ./{url} or sqlite:{url}"
+        )),
+    }
+}
+
+fn sqlite(rest: &str) -> Result<Location, OpenError> {
+    if rest.contains('#') {
+        return bad(format!(
+            "sqlite:{rest} has a #, and a store has no parts; for a # in a file's name write %23"
+        ));
+    }
+    let (path, query) =
+        rest.split_once('?').map_or((rest, None), |(path, query)| (path, Some(query)));
+    let path = match path.strip_prefix("//") {
+        Some(absolute) if absolute.starts_with('/') => absolute,
+        Some(_) => {
+            return bad(format!(
+                "sqlite:{path} names a host, and SQLite has none; write sqlite:///ABSOLUTE/PATH or sqlite:PATH"
+            ));
+        }
+        None => path,
+    };
+    let path = percent_decoded(path)?;
+    match path.as_str() {
+        "" => bad("sqlite: names no file; use sqlite:PATH"),
+        ":memory:" => {
+            bad("sqlite::memory: is no place for a lease: no other process sees it; name a file")
+        }
+        _ => Ok(Location { path: PathBuf::from(path), options: options(query)? }),
+    }
+}
+
+fn options(query: Option<&str>) -> Result<Options, OpenError> {
+    let mut options = Options::default();
+    for option in query.into_iter().flat_map(|query| query.split('&')) {
+        match option {
+            "unsafe-filesystem" => options.unsafe_filesystem = true,
+            _ => {
+                return bad(format!(
+                    "the option {option:?} of a sqlite: store is unknown; there is ?unsafe-filesystem, without a value \
+                     (for a ? in a file's name write %3F)"
+                ));
+            }
+        }
+    }
+    Ok(options)
+}
+
+fn percent_decoded(text: &str) -> Result<String, OpenError> {
+    let mut parts = text.split('%');
+    let mut bytes = Vec::from(parts.next().unwrap_or_default());
+    for part in parts {
+        let byte = part.get(..2).filter(|hex| hex.bytes().all(|digit| digit.is_ascii_hexdigit()));
+        match byte.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(0) => return bad(format!("{text:?} holds %00, which no path may")),
+            Some(byte) => bytes.push(byte),
+            None => {
+                return bad(format!(
+                    "{text:?} holds a % that is no %XX; for a percent sign write %25"
+                ));
+            }
+        }
+        bytes.extend(part.bytes().skip(2));
+    }
+    String::from_utf8(bytes)
+        .or_else(|_| bad(format!("{text:?} is not UTF-8 once its %XX are decoded")))
+}
+
+fn bad<T>(why: impl Into<String>) -> Result<T, OpenError> {
+    Err(OpenError::Url(why.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(url: &str) -> String {
+        parse(url).unwrap().path.to_str().unwrap().to_owned()
+    }
+
+    fn refusal(url: &str) -> String {
+        match parse(url).unwrap_err() {
+            OpenError::Url(why) => why,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_sqlite_url_names_a_relative_or_an_absolute_path() {
+        assert_eq!(path("sqlite:leases.db"), "leases.db");
+        assert_eq!(path("sqlite:./a/leases.db"), "./a/leases.db");
+        assert_eq!(path("sqlite:/var/lib/leases.db"), "/var/lib/leases.db");
+        assert_eq!(path("sqlite:///var/lib/leases.db"), "/var/lib/leases.db");
+    }
+
+    #[test]
+    fn a_url_is_percent_decoded_and_a_path_is_not() {
+        assert_eq!(path("sqlite:a%20b%3F%23%25%c3%a9.db"), "a b?#%é.db");
+        assert_eq!(path("./a%20b?#.db"), "./a%20b?#.db");
+    }
+
+    #[test]
+    fn the_one_option_is_read() {
+        assert!(parse("sqlite:a.db?unsafe-filesystem").unwrap().options.unsafe_filesystem);
+        assert!(!parse("sqlite:a.db").unwrap().options.unsafe_filesystem);
+    }
+
+    #[test]
+    fn whatever_names_no_store_is_refused_with_the_remedy() {
+        for (url, remedy) in [
+            ("", "use sqlite:PATH"),
+            ("leases.db", "write ./leases.db or sqlite:leases.db"),
+            ("memory:", "no other process sees it"),
+            ("sqlite::memory:", "no other process sees it"),
+            ("postgres://db/ops", "\"postgres\" is unknown"),
+            ("C:\\leases.db", "\"C\" is unknown"),
+            ("sqlite:", "names no file"),
+            ("sqlite:?unsafe-filesystem", "names no file"),
+            ("sqlite://host/leases.db", "names a host"),
+            ("sqlite:a.db?", "\"\" of a sqlite: store is unknown"),
+            ("sqlite:a.db?mode=ro", "\"mode=ro\" of a sqlite: store is unknown"),
+            ("sqlite:a.db?unsafe-filesystem=1", "without a value"),
+            ("sqlite:a.db#payments", "write %23"),
+            ("sqlite:100%.db", "write %25"),
+            ("sqlite:a%+1.db", "write %25"),
+            ("sqlite:a%é.db", "write %25"),
+            ("sqlite:a%00.db", "which no path may"),
+            ("sqlite:a%ff.db", "not UTF-8"),
+        ] {
+            assert!(refusal(url).contains(remedy), "{url}: {}", refusal(url));
+        }
+    }
+}

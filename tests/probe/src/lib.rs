@@ -1,0 +1,248 @@
+//! Shows that no panic path is left in the core.
+//!
+//! The panic handler calls an import. If the linked module has no import, the linker found no way
+//! from an export to the handler: no input makes the core panic. Overflow checks are on.
+//! With `--cfg panics` one index without a check is put in, so that the check is seen to fail.
+//!
+//! Everything that the core is given comes from memory that the compiler cannot know.
+#![no_std]
+#![cfg(target_arch = "wasm32")]
+#![allow(unexpected_cfgs, reason = "`panics` is given on the command line, by the check only")]
+
+use core::hint::black_box;
+use core::panic::PanicInfo;
+use core::slice;
+
+use leasehold_core::fence::{self, Advance, Digest, FenceRow, StepRow};
+use leasehold_core::lease::{Authority, Config, Elector, Input, Timing};
+use leasehold_core::record;
+use leasehold_core::store::{OpId, Outcome, Version};
+use leasehold_core::time::{Clocks, Drift, Mono, Now};
+use leasehold_core::token::{Lineage, Nonce, Term, Token};
+
+#[link(wasm_import_module = "probe")]
+unsafe extern "C" {
+    fn panicked() -> !;
+}
+
+#[panic_handler]
+fn panic(_info: &PanicInfo<'_>) -> ! {
+    // SAFETY: the import takes nothing and touches nothing of ours.
+    unsafe { panicked() }
+}
+
+/// Decodes `len` bytes at `bytes`, and encodes what they held into `room` bytes at `buffer`.
+///
+/// # Safety
+/// `bytes` must be readable, `buffer` writable, for as many bytes as said; they do not overlap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn decode_and_encode(
+    bytes: *const u8,
+    len: usize,
+    buffer: *mut u8,
+    room: usize,
+) {
+    // SAFETY: the caller's promise.
+    let (bytes, buffer) =
+        unsafe { (slice::from_raw_parts(bytes, len), slice::from_raw_parts_mut(buffer, room)) };
+    match record::decode(bytes) {
+        Ok(record) => {
+            let _ = black_box(record::encode(&record, buffer));
+        }
+        Err(fault) => {
+            black_box(fault);
+        }
+    }
+}
+
+/// Reads a token from its text.
+///
+/// # Safety
+/// `text` must be readable for `len` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn parse_token(text: *const u8, len: usize) {
+    // SAFETY: the caller's promise.
+    let text = unsafe { slice::from_raw_parts(text, len) };
+    let _ = black_box(str::from_utf8(text).map(str::parse::<Token>));
+}
+
+/// Seals with any row, token and reach.
+///
+/// # Safety
+/// `words` must be readable for [`Words`] to read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn seal(words: *const u64) {
+    let mut words = Words(words);
+    let row = words.option(Words::fence_row);
+    let advance = words.option(Words::word).map_or(Advance::Proven, Advance::AtMost);
+    let _ = black_box(fence::seal(row.as_ref(), words.token(), advance));
+}
+
+/// Asks to write with any row, step, token and digest.
+///
+/// # Safety
+/// `words` must be readable for [`Words`] to read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn admit(words: *const u64) {
+    let mut words = Words(words);
+    let row = words.option(Words::fence_row);
+    let known = words.option(Words::step_row);
+    let digest = words.option(Words::digest);
+    let _ = black_box(fence::admit(row.as_ref(), known.as_ref(), words.token(), digest));
+}
+
+/// Checks any timing, and makes an elector of it.
+///
+/// # Safety
+/// `words` must be readable for [`Words`] to read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn configure(words: *const u64) {
+    let mut words = Words(words);
+    let Some(drift) = Drift::from_ppm(words.word() as u32) else { return };
+    let timing = Timing::from_ttl(words.word() as u32, words.word(), words.word(), drift);
+    let timing = black_box(Timing {
+        renew_ns: words.word(),
+        attempt_ns: words.word(),
+        tolerated: words.word() as u32,
+        pause_ns: words.word(),
+        ..timing
+    });
+    let error_ns = words.option(Words::word);
+    let authority =
+        error_ns.map_or(Authority::LocalObservation, |error_ns| Authority::StoreClock { error_ns });
+    let clocks = Clocks { wall: words.flag(), resolution_ns: words.word() };
+    match Config::new(words.nonce(), timing, authority, clocks) {
+        Ok(config) => {
+            black_box(Elector::new(&config, words.now(), words.word()));
+        }
+        Err(misuse) => {
+            black_box(misuse);
+        }
+    }
+}
+
+/// Gives any input to an elector in any state, and asks it everything.
+///
+/// # Safety
+/// `elector` must point to an elector, `words` be readable for [`Words`] to read, `bytes` for
+/// `len` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn step(
+    elector: *mut Elector<&'static Config>,
+    words: *const u64,
+    bytes: *const u8,
+    len: usize,
+) {
+    // SAFETY: the caller's promise.
+    let (elector, bytes) = unsafe { (&mut *elector, slice::from_raw_parts(bytes, len)) };
+    let mut words = Words(words);
+    let input = words.input(bytes);
+    let _ = black_box(elector.step(words.now(), input));
+    let now = words.now();
+    black_box((elector.may_start(now), elector.may_finish(now), elector.remaining_ns(now)));
+    black_box((elector.stop_at(now), elector.valid_until(now), elector.token(), elector.state()));
+}
+
+/// One index without a check.
+///
+/// # Safety
+/// `words` must be readable for [`Words`] to read.
+#[cfg(panics)]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn index(words: *const u64) {
+    let mut words = Words(words);
+    let digest = words.digest();
+    black_box(digest.0[words.word() as usize]);
+}
+
+/// Values from memory: as many words as the reader asks for, each read once.
+struct Words(*const u64);
+
+impl Words {
+    fn word(&mut self) -> u64 {
+        // SAFETY: whoever made this promised that the memory is there.
+        let word = unsafe { self.0.read_volatile() };
+        self.0 = self.0.wrapping_add(1);
+        word
+    }
+
+    fn flag(&mut self) -> bool {
+        self.word() & 1 == 1
+    }
+
+    fn option<T>(&mut self, read: fn(&mut Self) -> T) -> Option<T> {
+        self.flag().then(|| read(self))
+    }
+
+    fn nonce(&mut self) -> Nonce {
+        Nonce(self.word())
+    }
+
+    fn lineage(&mut self) -> Lineage {
+        Lineage(u128::from(self.word()) << 64 | u128::from(self.word()))
+    }
+
+    fn token(&mut self) -> Token {
+        let term = Term::new(self.word()).unwrap_or(Term::LAST);
+        Token { lineage: self.lineage(), term, nonce: self.nonce() }
+    }
+
+    fn now(&mut self) -> Now {
+        Now { mono: Mono(self.word()), wall_ns: self.option(Self::word) }
+    }
+
+    fn fence_row(&mut self) -> FenceRow {
+        FenceRow {
+            lineage: self.lineage(),
+            floor: self.word(),
+            nonce: self.nonce(),
+            retired: self.flag(),
+            seq: self.word(),
+        }
+    }
+
+    fn step_row(&mut self) -> StepRow {
+        let op_digest = self.option(Self::digest);
+        StepRow { op_digest, seq: self.word(), cancelled: self.flag() }
+    }
+
+    fn digest(&mut self) -> Digest {
+        let mut digest = [0; 32];
+        digest.iter_mut().for_each(|byte| *byte = self.word() as u8);
+        Digest(digest)
+    }
+
+    fn input<'a>(&mut self, bytes: &'a [u8]) -> Input<'a> {
+        match self.word() {
+            0 => Input::Tick,
+            1 => Input::Sealed(self.token()),
+            2 => Input::SealRefused { token: self.token(), floor: self.option(Self::word) },
+            3 => Input::Drained(self.token()),
+            4 => Input::Resign,
+            5 => Input::Stop,
+            6 => Input::Disrupted,
+            _ => Input::Done {
+                op: OpId(self.word() as u32),
+                outcome: self.outcome(bytes),
+                salt: self.word(),
+            },
+        }
+    }
+
+    fn outcome<'a>(&mut self, bytes: &'a [u8]) -> Outcome<'a> {
+        match (self.word(), Version::new(&self.digest().0)) {
+            (0, Some(version)) => Outcome::Entry {
+                record: record::decode(bytes),
+                version,
+                age_ns: self.option(Self::word),
+            },
+            (1, Some(version)) => Outcome::Applied(version),
+            (2, _) => Outcome::Absent,
+            (3, _) => Outcome::Conflict,
+            (4, _) => Outcome::Undecided,
+            (5, _) => Outcome::Unavailable,
+            (6, _) => Outcome::Gone,
+            _ => Outcome::Unknown,
+        }
+    }
+}

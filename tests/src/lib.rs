@@ -1,0 +1,3 @@
+//! What crosses crates, needs processes or engines, or is shared by languages.
+
+pub mod fence_vectors;
