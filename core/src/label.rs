@@ -74,7 +74,11 @@ impl<'a> Name<'a> {
     /// [`BadText`] says what is allowed.
     pub fn chosen(text: &'a str) -> Result<Self, BadText> {
         let name = Self::new(text)?;
-        if text.contains('/') { Err(BadText("a name has no /: the library composes those")) } else { Ok(name) }
+        if text.contains('/') {
+            Err(BadText("a name has no /: the library composes those"))
+        } else {
+            Ok(name)
+        }
     }
 }
 

@@ -36,3 +36,4 @@ pub mod record;
 pub mod store;
 pub mod time;
 pub mod token;
+pub mod wire;

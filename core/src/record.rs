@@ -173,7 +173,10 @@ pub struct DoesNotFit;
 
 impl fmt::Display for DoesNotFit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a record needs up to {MAX_LEN} bytes, a ttl of 1 to {MAX_TTL_MS} ms and dates before 2555")
+        write!(
+            f,
+            "a record needs up to {MAX_LEN} bytes, a ttl of 1 to {MAX_TTL_MS} ms and dates before 2555"
+        )
     }
 }
 

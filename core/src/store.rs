@@ -21,7 +21,12 @@ impl Version {
     #[must_use]
     pub fn new(bytes: &[u8]) -> Option<Self> {
         let mut version = Self { bytes: [0; Self::MAX_LEN], len: u8::try_from(bytes.len()).ok()? };
-        version.bytes.get_mut(..bytes.len())?.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+        version
+            .bytes
+            .get_mut(..bytes.len())?
+            .iter_mut()
+            .zip(bytes)
+            .for_each(|(to, from)| *to = *from);
         Some(version)
     }
 
@@ -93,7 +98,11 @@ impl Draft {
         LeaseRecord {
             name,
             token: self.token,
-            state: if self.released { State::Released { note: Note::EMPTY } } else { State::Held { ask: None } },
+            state: if self.released {
+                State::Released { note: Note::EMPTY }
+            } else {
+                State::Held { ask: None }
+            },
             holder,
             instance: self.instance,
             ttl_ms: self.ttl_ms,

@@ -112,8 +112,22 @@ impl Drift {
     /// `span_ns * (1-rho)`, rounded down: what a holder may count on.
     #[must_use]
     pub const fn shrink_ns(self, span_ns: u64) -> u64 {
-        let scaled = span_ns as u128 * (Self::MILLION - self.ppm as u128) / Self::MILLION;
+        let scaled = span_ns as u128 * self.kept_ppm() / Self::MILLION;
         scaled as u64
+    }
+
+    /// The shortest span of which [`Drift::shrink_ns`] leaves `span_ns`.
+    pub(crate) const fn unshrink_ns(self, span_ns: u64) -> u64 {
+        let scaled = (span_ns as u128 * Self::MILLION).div_ceil(self.kept_ppm());
+        if scaled > u64::MAX as u128 { u64::MAX } else { scaled as u64 }
+    }
+
+    /// `1-rho`. Not 0, as [`Drift::from_ppm`] sees to; written so that the compiler knows it too.
+    const fn kept_ppm(self) -> u128 {
+        match Self::MILLION.checked_sub(self.ppm as u128) {
+            Some(kept @ 1..) => kept,
+            _ => 1,
+        }
     }
 
     /// `span_ns * (1+rho)`, rounded up: what an observer has to wait.
@@ -140,6 +154,19 @@ mod tests {
         assert_eq!(drift.stretch_ns(u64::MAX), u64::MAX);
         assert_eq!(drift.shrink_ns(u64::MAX), 18_262_276_632_972_456_098);
         assert_eq!(Drift::from_ppm(1_000_000), None);
+    }
+
+    #[test]
+    fn a_span_that_was_unshrunk_shrinks_to_what_was_asked() {
+        for ppm in [0, 1, 10_000, 333_333, 999_999] {
+            let drift = Drift::from_ppm(ppm).unwrap();
+            for span_ns in [0, 1, 2, 99, 1_000_003, 15_000_000_001] {
+                let longer_ns = drift.unshrink_ns(span_ns);
+                assert!(drift.shrink_ns(longer_ns) >= span_ns, "{span_ns} at {ppm}");
+                assert!(longer_ns == 0 || drift.shrink_ns(longer_ns - 1) < span_ns);
+            }
+        }
+        assert_eq!(Drift::DEFAULT.unshrink_ns(u64::MAX), u64::MAX);
     }
 
     #[test]

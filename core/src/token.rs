@@ -106,16 +106,16 @@ impl FromStr for Token {
     type Err = NotAToken;
 
     fn from_str(text: &str) -> Result<Self, NotAToken> {
-        let mut parts = text.split('/');
+        let mut parts = text.as_bytes().split(|byte| *byte == b'/');
         let (Some(lineage), Some(term), Some(nonce), None) =
             (parts.next(), parts.next(), parts.next(), parts.next())
         else {
             return Err(NotAToken);
         };
         Ok(Self {
-            lineage: Lineage(hex(lineage.as_bytes(), 32).ok_or(NotAToken)?),
-            term: term_from_digits(term.as_bytes()).ok_or(NotAToken)?,
-            nonce: Nonce(hex(nonce.as_bytes(), 16).ok_or(NotAToken)? as u64),
+            lineage: Lineage(hex(lineage, 32).ok_or(NotAToken)?),
+            term: term_from_digits(term).ok_or(NotAToken)?,
+            nonce: Nonce(hex(nonce, 16).ok_or(NotAToken)? as u64),
         })
     }
 }
@@ -140,13 +140,17 @@ pub(crate) fn decimal(text: &[u8]) -> Option<u64> {
     if text.is_empty() || (text.len() > 1 && text.first() == Some(&b'0')) {
         return None;
     }
-    let number = text.iter().try_fold(0u64, |number, digit| {
+    digits(text).filter(|number| *number <= Term::LAST.get())
+}
+
+/// The number that decimal digits make, leading zeros or not.
+pub(crate) fn digits(text: &[u8]) -> Option<u64> {
+    text.iter().try_fold(0u64, |number, digit| {
         if !digit.is_ascii_digit() {
             return None;
         }
         number.checked_mul(10)?.checked_add(u64::from(digit - b'0'))
-    })?;
-    (number <= Term::LAST.get()).then_some(number)
+    })
 }
 
 pub(crate) fn term_from_digits(text: &[u8]) -> Option<Term> {

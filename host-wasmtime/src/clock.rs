@@ -1,7 +1,7 @@
 //! The host's clocks, and waiting for an instant of them.
 
 use std::io;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use leasehold_core::time::{Clocks, Mono, Now};
 
@@ -131,6 +131,7 @@ mod timer {
     pub(super) struct Timer(AsyncFd<OwnedFd>);
 
     impl Timer {
+        #[expect(deprecated, reason = "what replaces it is unsafe; an OwnedFd keeps its promise")]
         pub(super) fn new() -> io::Result<Self> {
             let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
             let timer = timerfd_create(TimerfdClockId::Boottime, flags)?;
@@ -165,10 +166,11 @@ mod timer {
 #[cfg(not(target_os = "linux"))]
 mod timer {
     use std::io;
+    use std::time::Duration;
 
     use leasehold_core::time::Mono;
 
-    use super::{Clock as _, Duration, SystemClock};
+    use super::{Clock as _, SystemClock};
 
     #[derive(Debug)]
     pub(super) struct Timer(());
@@ -189,5 +191,59 @@ mod timer {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn the_system_clock_has_both_clocks_and_goes_on() {
+        let (first, second) = (SystemClock.now(), SystemClock.now());
+        assert!(first.mono <= second.mono);
+        assert!(first.wall_ns.is_some());
+        let Clocks { wall, resolution_ns } = SystemClock.clocks();
+        assert!(wall);
+        assert!(resolution_ns >= 1);
+    }
+
+    #[tokio::test]
+    async fn a_timer_wakes_at_its_instant_and_not_before() {
+        let mut timer = Timer::new().unwrap();
+        for milliseconds in [30, 1, 20] {
+            let at = SystemClock.now().mono.after(milliseconds * 1_000_000);
+            timer.sleep_until(at).await.unwrap();
+            assert!(SystemClock.now().mono >= at);
+        }
+    }
+
+    #[tokio::test]
+    async fn an_instant_that_has_passed_wakes_at_once() {
+        let mut timer = Timer::new().unwrap();
+        let began = Instant::now();
+        timer.sleep_until(Mono(0)).await.unwrap();
+        timer.sleep_until(SystemClock.now().mono).await.unwrap();
+        assert!(began.elapsed() < Duration::from_secs(5));
+    }
+
+    #[tokio::test]
+    async fn a_wait_that_was_dropped_does_not_wake_the_next() {
+        let mut timer = Timer::new().unwrap();
+        let soon = SystemClock.now().mono.after(2_000_000);
+        let _ = tokio::time::timeout(Duration::from_micros(10), timer.sleep_until(soon)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let at = SystemClock.now().mono.after(50_000_000);
+        timer.sleep_until(at).await.unwrap();
+        assert!(SystemClock.now().mono >= at);
+    }
+
+    #[tokio::test]
+    async fn the_end_of_time_never_comes() {
+        let mut timer = Timer::new().unwrap();
+        let never = timer.sleep_until(Mono(u64::MAX));
+        assert!(tokio::time::timeout(Duration::from_millis(20), never).await.is_err());
     }
 }

@@ -23,7 +23,7 @@
 -- A refusal is the error `leasehold: VERDICT`. It undoes its own statement, NOT the transaction: a caller
 -- that goes on after the error, as the sqlite3 shell does with a script, commits the payment. Run scripts
 -- with `sqlite3 -bail`. Better, make it impossible: let the table admit its own rows. Then the guard and
--- the effect are one statement, whoever writes, in whatever way:
+-- the effect are one statement, whoever inserts (what else a script changes still needs -bail):
 --
 --   CREATE TABLE payment(invoice INTEGER PRIMARY KEY, amount INTEGER NOT NULL, token TEXT NOT NULL) STRICT;
 --   CREATE TRIGGER payment_is_fenced AFTER INSERT ON payment BEGIN

@@ -16,7 +16,9 @@ impl<C: Deref<Target = Config>> Elector<C> {
     /// A read in `Observing` or `Standby`.
     pub(super) fn observe<'a>(&mut self, now: Now, outcome: Outcome<'a>) -> Option<Event<'a>> {
         match outcome {
-            Outcome::Entry { record: Ok(record), version, age_ns } => self.observe_record(now, record, version, age_ns),
+            Outcome::Entry { record: Ok(record), version, age_ns } => {
+                self.observe_record(now, record, version, age_ns)
+            }
             Outcome::Entry { record: Err(fault), .. } => self.blocked(now, fault.into()),
             Outcome::Absent if !self.known => {
                 self.base = None;
@@ -36,7 +38,10 @@ impl<C: Deref<Target = Config>> Elector<C> {
     ) -> Option<Event<'a>> {
         let token = record.token;
         if self.known && token.lineage != self.lineage {
-            return self.blocked(now, StoreFault::ForeignLineage { known: self.lineage, found: token.lineage });
+            return self.blocked(
+                now,
+                StoreFault::ForeignLineage { known: self.lineage, found: token.lineage },
+            );
         }
         (self.known, self.lineage) = (true, token.lineage);
 
@@ -60,7 +65,8 @@ impl<C: Deref<Target = Config>> Elector<C> {
             self.fault(StoreFault::WentBack { floor: self.floor, found: found.term.get() })
         } else {
             // The other two are found by the campaign that a good read leads to.
-            let lasting = |fault: &FaultKind| matches!(fault, FaultKind::TooFar | FaultKind::Exhausted);
+            let lasting =
+                |fault: &FaultKind| matches!(fault, FaultKind::TooFar | FaultKind::Exhausted);
             self.facts.fault = self.facts.fault.filter(lasting);
             None
         };
@@ -70,7 +76,8 @@ impl<C: Deref<Target = Config>> Elector<C> {
             return fault.or(self.campaign(now));
         }
         self.facts.climb = false;
-        let window_ns = self.config.timing.drift.stretch_ns(u64::from(record.ttl_ms) * MILLISECOND_NS);
+        let window_ns =
+            self.config.timing.drift.stretch_ns(u64::from(record.ttl_ms) * MILLISECOND_NS);
         let was_alive = same_owner && self.facts.alive;
         match (self.config.authority, age_ns) {
             (Authority::StoreClock { error_ns }, Some(age_ns)) => {
@@ -120,7 +127,10 @@ impl<C: Deref<Target = Config>> Elector<C> {
             }
         };
         if self.floor > known_term.saturating_add(MAX_ADVANCE) {
-            return self.blocked(now, StoreFault::BeyondMaxAdvance { floor: self.floor, found: known_term });
+            return self.blocked(
+                now,
+                StoreFault::BeyondMaxAdvance { floor: self.floor, found: known_term },
+            );
         }
         let Some(term) = self.floor.max(known_term).checked_add(1).and_then(Term::new) else {
             return self.blocked(now, StoreFault::Exhausted);
@@ -133,7 +143,11 @@ impl<C: Deref<Target = Config>> Elector<C> {
     }
 
     /// The re-read after a campaign without a clear answer.
-    pub(super) fn reread_campaign<'a>(&mut self, now: Now, outcome: Outcome<'a>) -> Option<Event<'a>> {
+    pub(super) fn reread_campaign<'a>(
+        &mut self,
+        now: Now,
+        outcome: Outcome<'a>,
+    ) -> Option<Event<'a>> {
         match (outcome, self.base) {
             (Outcome::Absent, None) => {
                 self.go(Cause::Unapplied);
@@ -149,7 +163,8 @@ impl<C: Deref<Target = Config>> Elector<C> {
                     kind: record.state.kind(),
                 };
                 let sent = self.attempts.sent(record.attempt);
-                let ours = self.own_token() == Some(record.token) && record.instance == self.config.instance;
+                let ours = self.own_token() == Some(record.token)
+                    && record.instance == self.config.instance;
                 match (sent, base) {
                     (Some(sent), _) if ours && found.kind == Kind::Held => {
                         self.won(now, version, record.attempt, sent)
@@ -186,10 +201,17 @@ impl<C: Deref<Target = Config>> Elector<C> {
     }
 
     /// The campaign's write is in the store, backed by the stamp of the attempt that did it.
-    pub(super) fn won<'a>(&mut self, now: Now, version: Version, attempt: Nonce, sent: Stamp) -> Option<Event<'a>> {
+    pub(super) fn won<'a>(
+        &mut self,
+        now: Now,
+        version: Version,
+        attempt: Nonce,
+        sent: Stamp,
+    ) -> Option<Event<'a>> {
         let claim = self.claim?;
         let token = self.own_token()?;
-        self.base = Some(Base { version, term: claim.term, nonce: claim.nonce, attempt, kind: Kind::Held });
+        self.base =
+            Some(Base { version, term: claim.term, nonce: claim.nonce, attempt, kind: Kind::Held });
         (self.known, self.floor) = (true, claim.term.get());
         self.watched = false;
         self.backing = sent;

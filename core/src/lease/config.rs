@@ -65,8 +65,10 @@ impl Timing {
         let ttl_ns = u64::from(ttl_ms) * MILLISECOND_NS;
         let room_ns = drift.shrink_ns(ttl_ns).saturating_sub(drain_ns.saturating_add(guard_ns));
         let pause_ns = room_ns / 10;
-        let attempt_ns = ((room_ns - pause_ns) / (4 + 2 * u64::from(Self::TOLERATED) + 1)).min(Self::LONGEST_ATTEMPT_NS);
-        let latest_ns = (room_ns - pause_ns).saturating_sub((2 * u64::from(Self::TOLERATED) + 1) * attempt_ns);
+        let attempt_ns = ((room_ns - pause_ns) / (4 + 2 * u64::from(Self::TOLERATED) + 1))
+            .min(Self::LONGEST_ATTEMPT_NS);
+        let latest_ns =
+            (room_ns - pause_ns).saturating_sub((2 * u64::from(Self::TOLERATED) + 1) * attempt_ns);
         Self {
             ttl_ms,
             renew_ns: (ttl_ns / 3).max(4 * attempt_ns).min(latest_ns),
@@ -100,12 +102,23 @@ impl Config {
     ///
     /// # Errors
     /// [`Misuse`] names the first constraint that fails and a value that passes.
-    pub fn new(instance: Nonce, timing: Timing, authority: Authority, clocks: Clocks) -> Result<Self, Misuse> {
-        let Timing { ttl_ms, renew_ns, attempt_ns, tolerated, pause_ns, drain_ns, guard_ns, .. } = timing;
+    pub fn new(
+        instance: Nonce,
+        timing: Timing,
+        authority: Authority,
+        clocks: Clocks,
+    ) -> Result<Self, Misuse> {
+        let Timing {
+            ttl_ms, renew_ns, attempt_ns, tolerated, pause_ns, drain_ns, guard_ns, ..
+        } = timing;
         if !(1..=MAX_TTL_MS).contains(&ttl_ms) {
             return Err(Misuse::Ttl);
         }
-        if attempt_ns < MILLISECOND_NS || timing.poll_ns == 0 || timing.retry_ns == 0 || timing.seal_within_ns == 0 {
+        if attempt_ns < MILLISECOND_NS
+            || timing.poll_ns == 0
+            || timing.retry_ns == 0
+            || timing.seal_within_ns == 0
+        {
             return Err(Misuse::TooShort { ttl_ms: least_ttl_ms(&timing) });
         }
         if tolerated < 2 {
@@ -117,12 +130,23 @@ impl Config {
         if renew_ns < attempt_ns.saturating_mul(4) {
             return Err(Misuse::Renewal { renew_ns: attempt_ns.saturating_mul(4) });
         }
-        let valid_ns = timing.drift.shrink_ns(u64::from(ttl_ms) * MILLISECOND_NS).saturating_sub(guard_ns);
-        let needed_ns = retries_ns(&timing).saturating_add(renew_ns).saturating_add(pause_ns).saturating_add(drain_ns);
+        let valid_ns =
+            timing.drift.shrink_ns(u64::from(ttl_ms) * MILLISECOND_NS).saturating_sub(guard_ns);
+        let needed_ns = retries_ns(&timing)
+            .saturating_add(renew_ns)
+            .saturating_add(pause_ns)
+            .saturating_add(drain_ns);
         if needed_ns > valid_ns {
             return Err(Misuse::TooShort { ttl_ms: least_ttl_ms(&timing) });
         }
-        Ok(Self { instance, timing, authority, clocks, valid_ns, stop_ns: valid_ns - drain_ns })
+        Ok(Self {
+            instance,
+            timing,
+            authority,
+            clocks,
+            valid_ns,
+            stop_ns: valid_ns.saturating_sub(drain_ns),
+        })
     }
 
     /// The timing that was checked.
@@ -146,8 +170,7 @@ fn least_ttl_ms(timing: &Timing) -> u64 {
         .saturating_add(timing.pause_ns)
         .saturating_add(timing.drain_ns)
         .saturating_add(timing.guard_ns);
-    let scaled = u128::from(needed_ns) * 1_000_000 / (1_000_000 - u128::from(timing.drift.ppm()));
-    u64::try_from(scaled.div_ceil(u128::from(MILLISECOND_NS))).unwrap_or(u64::MAX)
+    timing.drift.unshrink_ns(needed_ns).div_ceil(MILLISECOND_NS)
 }
 
 /// The caller's mistake, found at construction.

@@ -42,7 +42,7 @@ impl Entropy {
     /// A span less at most its `1/part`.
     pub(super) const fn trim(&mut self, span_ns: u64, part: u64) -> u64 {
         let Some(most) = span_ns.checked_div(part) else { return span_ns };
-        span_ns - ((most as u128 * self.draw() as u128) >> 64) as u64
+        span_ns.saturating_sub(((most as u128 * self.draw() as u128) >> 64) as u64)
     }
 }
 

@@ -43,7 +43,12 @@ impl<C: Deref<Target = Config>> Elector<C> {
     }
 
     /// A read while holding, which is always one after a doubt.
-    pub(super) fn reread_hold<'a>(&mut self, now: Now, flight: Flight, outcome: Outcome<'a>) -> Option<Event<'a>> {
+    pub(super) fn reread_hold<'a>(
+        &mut self,
+        now: Now,
+        flight: Flight,
+        outcome: Outcome<'a>,
+    ) -> Option<Event<'a>> {
         let again = flight.sent.after(self.config.timing.attempt_ns);
         let (record, version) = match outcome {
             Outcome::Entry { record: Ok(record), version, .. } => (record, version),
@@ -67,7 +72,9 @@ impl<C: Deref<Target = Config>> Elector<C> {
         let sent = self.attempts.sent(record.attempt).filter(|_| by_me);
         match (record.state.kind(), sent) {
             (Kind::Held, Some(sent)) => self.confirmed(now, version, record.attempt, sent),
-            (Kind::Held, None) if by_me && self.base.is_some_and(|base| base.attempt == record.attempt) => {
+            (Kind::Held, None)
+                if by_me && self.base.is_some_and(|base| base.attempt == record.attempt) =>
+            {
                 self.nothing_applied(version);
                 self.due = now.mono.max(again);
                 None
@@ -87,9 +94,7 @@ impl<C: Deref<Target = Config>> Elector<C> {
     /// the attempts on the old version are dead.
     fn nothing_applied(&mut self, version: Version) {
         self.facts.doubt = false;
-        if let Some(base) = &mut self.base
-            && base.version != version
-        {
+        if let Some(base) = self.base.as_mut().filter(|base| base.version != version) {
             base.version = version;
             self.attempts = Attempts::EMPTY;
         }

@@ -284,7 +284,9 @@ impl<C: Deref<Target = Config>> Elector<C> {
     /// Whether work may start: leading, and before `stop_at`. No IO; a hung store delays nothing.
     #[must_use]
     pub fn may_start(&self, now: Now) -> bool {
-        self.state == State::Leading && self.facts.lost.is_none() && self.left_ns(now, self.config.stop_ns) > 0
+        self.state == State::Leading
+            && self.facts.lost.is_none()
+            && self.left_ns(now, self.config.stop_ns) > 0
     }
 
     /// Whether started work may still finish: leading or draining, and before `valid_until`.
@@ -399,10 +401,13 @@ impl<C: Deref<Target = Config>> Elector<C> {
     }
 
     fn told(&mut self, told: Told) {
-        let undecided = matches!(self.state, State::Campaigning | State::Confirming) || self.holds();
+        let undecided =
+            matches!(self.state, State::Campaigning | State::Confirming) || self.holds();
         match told {
             Told::Stop => self.facts.told = Some(Told::Stop),
-            Told::Resign if undecided && self.facts.told.is_none() => self.facts.told = Some(Told::Resign),
+            Told::Resign if undecided && self.facts.told.is_none() => {
+                self.facts.told = Some(Told::Resign);
+            }
             Told::Resign => {}
         }
     }
@@ -440,7 +445,10 @@ impl<C: Deref<Target = Config>> Elector<C> {
                     self.fault(StoreFault::RecordGone)
                 }
             }
-            (Purpose::Campaign | Purpose::Renew | Purpose::Release, Outcome::Conflict | Outcome::Undecided) => {
+            (
+                Purpose::Campaign | Purpose::Renew | Purpose::Release,
+                Outcome::Conflict | Outcome::Undecided,
+            ) => {
                 self.facts.down = false;
                 self.failed(now, flight.sent.after(self.config.timing.attempt_ns), true);
                 None
@@ -450,7 +458,11 @@ impl<C: Deref<Target = Config>> Elector<C> {
                     self.attempts.drop_last();
                 }
                 self.facts.down = true;
-                self.failed(now, flight.sent.after(self.config.timing.attempt_ns), purpose == Purpose::Campaign);
+                self.failed(
+                    now,
+                    flight.sent.after(self.config.timing.attempt_ns),
+                    purpose == Purpose::Campaign,
+                );
                 None
             }
             (purpose, _) => {
@@ -464,7 +476,9 @@ impl<C: Deref<Target = Config>> Elector<C> {
     /// A request past its deadline is `Unknown` by the machine's own clock.
     fn time_out(&mut self, now: Now) {
         let attempt_ns = self.config.timing.attempt_ns;
-        if let Some(flight) = self.flight.take_if(|flight| flight.sent.after(attempt_ns) <= now.mono) {
+        if let Some(flight) =
+            self.flight.take_if(|flight| flight.sent.after(attempt_ns) <= now.mono)
+        {
             self.facts.down = true;
             self.failed(now, now.mono, flight.purpose != Purpose::Read);
         }
@@ -494,7 +508,9 @@ impl<C: Deref<Target = Config>> Elector<C> {
         match self.state {
             State::Sealing | State::Leading => match self.facts.lost {
                 Some(reason) => Some(Due::Demote(reason)),
-                None if self.left_ns(now, self.config.stop_ns) == 0 => Some(Due::Demote(Reason::DeadlinePassed)),
+                None if self.left_ns(now, self.config.stop_ns) == 0 => {
+                    Some(Due::Demote(Reason::DeadlinePassed))
+                }
                 None if self.state == State::Sealing && self.until <= now.mono => {
                     Some(Due::Demote(Reason::SealFailed))
                 }
@@ -502,7 +518,9 @@ impl<C: Deref<Target = Config>> Elector<C> {
             },
             State::Releasing => match self.facts.how {
                 Some(how) => Some(Due::End(how)),
-                None if !self.facts.once && self.left_ns(now, self.config.valid_ns) == 0 => Some(Due::End(How::Expired)),
+                None if !self.facts.once && self.left_ns(now, self.config.valid_ns) == 0 => {
+                    Some(Due::End(How::Expired))
+                }
                 None => None,
             },
             _ => None,
@@ -512,19 +530,32 @@ impl<C: Deref<Target = Config>> Elector<C> {
     /// The one transition that is due and needs no input, in the order in which they speak.
     fn due_transition(&self, now: Now) -> Option<Due> {
         self.overdue(now).or(match self.state {
-            State::Sealing | State::Leading if self.facts.told == Some(Told::Stop) => Some(Due::Demote(Reason::Stopped)),
-            State::Sealing | State::Leading if self.facts.told.is_some() => Some(Due::Demote(Reason::Resigned)),
+            State::Sealing | State::Leading if self.facts.told == Some(Told::Stop) => {
+                Some(Due::Demote(Reason::Stopped))
+            }
+            State::Sealing | State::Leading if self.facts.told.is_some() => {
+                Some(Due::Demote(Reason::Resigned))
+            }
             State::Sealing if self.facts.sealed => Some(Due::Lead),
             State::Leading if self.facts.late && !self.facts.late_told => Some(Due::TellLate),
             State::Draining if self.facts.drained && self.may_release() => Some(Due::Release),
             State::Draining if self.facts.drained => Some(Due::End(How::Lost)),
-            State::Standby if self.flight.is_none() && !self.by_age && self.until <= now.mono => Some(Due::Campaign),
-            State::Observing | State::Standby if self.facts.told == Some(Told::Stop) => Some(Due::Stop),
+            State::Standby if self.flight.is_none() && !self.by_age && self.until <= now.mono => {
+                Some(Due::Campaign)
+            }
+            State::Observing | State::Standby if self.facts.told == Some(Told::Stop) => {
+                Some(Due::Stop)
+            }
             State::Campaigning if self.facts.told.is_some() && self.flight.is_none() => {
                 Some(if self.facts.told == Some(Told::Stop) { Due::Stop } else { Due::Forget })
             }
-            State::Confirming if self.facts.told.is_some() && self.campaign_has_run_out(now) => Some(Due::Forget),
-            _ if self.state != State::Stopped && !self.holds() && self.facts.down != self.facts.down_told => {
+            State::Confirming if self.facts.told.is_some() && self.campaign_has_run_out(now) => {
+                Some(Due::Forget)
+            }
+            _ if self.state != State::Stopped
+                && !self.holds()
+                && self.facts.down != self.facts.down_told =>
+            {
                 Some(Due::TellStore)
             }
             _ => None,
@@ -639,7 +670,9 @@ impl<C: Deref<Target = Config>> Elector<C> {
             State::Sealing => self.stop_at(now).map(|stop_at| stop_at.min(self.until)),
             State::Leading => self.stop_at(now),
             State::Draining if self.still_renewing(now) => Some(self.until),
-            State::Draining | State::Releasing => self.valid_until(now).filter(|end| *end > now.mono),
+            State::Draining | State::Releasing => {
+                self.valid_until(now).filter(|end| *end > now.mono)
+            }
             State::Standby if self.flight.is_none() && !self.by_age => Some(self.until),
             State::Confirming if self.facts.told.is_some() => self.campaign_runs_out(now),
             _ => None,

@@ -2,10 +2,10 @@
 
 use super::{Ask, Kind, LeaseRecord, MAX_LEN, MAX_TTL_MS, RecordFault, State, date};
 use crate::label::{Label, Name, Note};
-use crate::token::{Lineage, Nonce, Token, decimal, hex, term_from_digits};
+use crate::token::{Lineage, Nonce, Token, decimal, digits, hex, term_from_digits};
 
 pub(super) fn record(bytes: &[u8]) -> Result<LeaseRecord<'_>, RecordFault> {
-    let mut input = Cursor { bytes, at: 0 };
+    let mut input = Cursor { rest: bytes, len: bytes.len() };
     format(&mut input)?;
     if bytes.len() > MAX_LEN {
         return Err(RecordFault::Malformed { offset: MAX_LEN });
@@ -34,19 +34,22 @@ pub(super) fn record(bytes: &[u8]) -> Result<LeaseRecord<'_>, RecordFault> {
     input.expect(b",\"attempt\":\"")?;
     let attempt = input.parsed(self::nonce)?;
     input.expect(b"\",\"to\":\"")?;
-    let to_at = input.at;
+    let to_at = input.at();
     let to = input.checked(optional(|text| Label::new(text).ok()))?;
     input.expect(b"\",\"ask_id\":\"")?;
-    let ask_at = input.at;
-    let ask_id = input.parsed(|text| if text.is_empty() { Some(None) } else { self::nonce(text).map(Some) })?;
+    let ask_at = input.at();
+    let ask_id = input
+        .parsed(|text| if text.is_empty() { Some(None) } else { self::nonce(text).map(Some) })?;
     input.expect(b"\",\"ask_to\":\"")?;
     let ask_to = input.checked(optional(|text| Label::new(text).ok()))?;
     input.expect(b"\",\"at\":\"")?;
-    let at_ms = input.parsed(|text| if text.is_empty() { Some(None) } else { at(text).map(Some) })?;
+    let at_ms =
+        input.parsed(|text| if text.is_empty() { Some(None) } else { at(text).map(Some) })?;
     input.expect(b"\",\"expires_by\":\"")?;
-    let expires_by_ms = input.parsed(|text| if text.is_empty() { Some(None) } else { decimal(text).map(Some) })?;
+    let expires_by_ms =
+        input.parsed(|text| if text.is_empty() { Some(None) } else { decimal(text).map(Some) })?;
     input.expect(b"\",\"note\":\"")?;
-    let note_at = input.at;
+    let note_at = input.at();
     let note = input.checked(|text| Note::new(text).ok())?;
     input.expect(b"\"}")?;
     input.end()?;
@@ -58,7 +61,9 @@ pub(super) fn record(bytes: &[u8]) -> Result<LeaseRecord<'_>, RecordFault> {
     };
     let state = match state {
         Kind::Held if to.is_some() => return Err(RecordFault::Malformed { offset: to_at }),
-        Kind::Held if !note.as_str().is_empty() => return Err(RecordFault::Malformed { offset: note_at }),
+        Kind::Held if !note.as_str().is_empty() => {
+            return Err(RecordFault::Malformed { offset: note_at });
+        }
         Kind::Held => State::Held { ask },
         _ if ask.is_some() => return Err(RecordFault::Malformed { offset: ask_at }),
         Kind::Offered => State::Offered { to, note },
@@ -81,9 +86,8 @@ pub(super) fn record(bytes: &[u8]) -> Result<LeaseRecord<'_>, RecordFault> {
 /// `{"format":1`; a higher format is recognised by this beginning and its comma alone.
 fn format(input: &mut Cursor<'_>) -> Result<(), RecordFault> {
     input.expect(b"{\"format\":")?;
-    let start = input.at;
-    let digits = input.while_digits();
-    match decimal(digits) {
+    let start = input.at();
+    match decimal(input.while_digits()) {
         Some(1) => Ok(()),
         Some(format) if format > 1 && input.next_is(b',') => Err(RecordFault::Newer { format }),
         _ => Err(RecordFault::Malformed { offset: start }),
@@ -100,24 +104,18 @@ fn at(text: &[u8]) -> Option<u64> {
     if text.len() != shape.len() {
         return None;
     }
-    let fits = text.iter().zip(shape).all(|(byte, shape)| match shape {
-        b'd' => byte.is_ascii_digit(),
-        _ => byte == shape,
-    });
+    let fits = text.iter().zip(shape).all(|(byte, shape)| *shape == b'd' || byte == shape);
     if !fits {
         return None;
     }
-    let number = |from: usize, to: usize| {
-        Some(text.get(from..to)?.iter().fold(0u64, |number, digit| number * 10 + u64::from(digit & 0xf)))
-    };
     date::millis(date::Civil {
-        year: number(0, 4)?,
-        month: number(5, 7)?,
-        day: number(8, 10)?,
-        hour: number(11, 13)?,
-        minute: number(14, 16)?,
-        second: number(17, 19)?,
-        milli: number(20, 23)?,
+        year: digits(text.get(0..4)?)?,
+        month: digits(text.get(5..7)?)?,
+        day: digits(text.get(8..10)?)?,
+        hour: digits(text.get(11..13)?)?,
+        minute: digits(text.get(14..16)?)?,
+        second: digits(text.get(17..19)?)?,
+        milli: digits(text.get(20..23)?)?,
     })
 }
 
@@ -127,58 +125,55 @@ fn optional<'a, T>(parse: impl Fn(&'a str) -> Option<T>) -> impl Fn(&'a str) -> 
 }
 
 struct Cursor<'a> {
-    bytes: &'a [u8],
-    at: usize,
+    rest: &'a [u8],
+    /// Of the whole text.
+    len: usize,
 }
 
 impl<'a> Cursor<'a> {
-    fn rest(&self) -> &'a [u8] {
-        self.bytes.get(self.at..).unwrap_or_default()
-    }
-
-    fn malformed(&self, offset: usize) -> RecordFault {
-        RecordFault::Malformed { offset: offset.min(self.bytes.len()) }
+    fn at(&self) -> usize {
+        self.len.saturating_sub(self.rest.len())
     }
 
     fn expect(&mut self, literal: &[u8]) -> Result<(), RecordFault> {
-        let same = self.rest().iter().zip(literal).take_while(|(byte, wanted)| byte == wanted).count();
-        if same < literal.len() {
-            return Err(self.malformed(self.at + same));
+        for wanted in literal {
+            match self.rest.split_first() {
+                Some((byte, rest)) if byte == wanted => self.rest = rest,
+                _ => return Err(RecordFault::Malformed { offset: self.at() }),
+            }
         }
-        self.at += same;
         Ok(())
     }
 
     fn next_is(&self, byte: u8) -> bool {
-        self.rest().first() == Some(&byte)
+        self.rest.first() == Some(&byte)
+    }
+
+    /// The bytes before the first that is `stop`, which stays.
+    fn until(&mut self, stop: impl Fn(u8) -> bool) -> &'a [u8] {
+        let stop = self.rest.iter().position(|byte| stop(*byte));
+        let parts = stop.and_then(|stop| self.rest.split_at_checked(stop));
+        let (before, rest) = parts.unwrap_or((self.rest, &[]));
+        self.rest = rest;
+        before
     }
 
     fn while_digits(&mut self) -> &'a [u8] {
-        let rest = self.rest();
-        let len = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        self.at += len;
-        rest.get(..len).unwrap_or_default()
+        self.until(|byte| !byte.is_ascii_digit())
     }
 
     fn number_up_to(&mut self, most: u32) -> Result<u32, RecordFault> {
-        let start = self.at;
-        match decimal(self.while_digits()).and_then(|number| u32::try_from(number).ok()) {
-            Some(number) if (1..=most).contains(&number) => Ok(number),
-            _ => Err(self.malformed(start)),
-        }
+        let offset = self.at();
+        decimal(self.while_digits())
+            .and_then(|number| u32::try_from(number).ok())
+            .filter(|number| (1..=most).contains(number))
+            .ok_or(RecordFault::Malformed { offset })
     }
 
-    /// The bytes up to the closing quote, which stays.
-    fn quoted(&mut self) -> &'a [u8] {
-        let rest = self.rest();
-        let len = rest.iter().take_while(|byte| **byte != b'"').count();
-        self.at += len;
-        rest.get(..len).unwrap_or_default()
-    }
-
+    /// What `parse` makes of the bytes up to the closing quote, which stays.
     fn parsed<T>(&mut self, parse: impl Fn(&'a [u8]) -> Option<T>) -> Result<T, RecordFault> {
-        let start = self.at;
-        parse(self.quoted()).ok_or_else(|| self.malformed(start))
+        let offset = self.at();
+        parse(self.until(|byte| byte == b'"')).ok_or(RecordFault::Malformed { offset })
     }
 
     fn checked<T>(&mut self, parse: impl Fn(&'a str) -> Option<T>) -> Result<T, RecordFault> {
@@ -186,6 +181,10 @@ impl<'a> Cursor<'a> {
     }
 
     fn end(&self) -> Result<(), RecordFault> {
-        if self.at == self.bytes.len() { Ok(()) } else { Err(self.malformed(self.at)) }
+        if self.rest.is_empty() {
+            Ok(())
+        } else {
+            Err(RecordFault::Malformed { offset: self.at() })
+        }
     }
 }

@@ -43,7 +43,10 @@ fn the_longest_record_fits() {
         token: Token { term: Term::LAST, ..record().token },
         holder: Label::new(&label).unwrap(),
         ttl_ms: MAX_TTL_MS,
-        state: State::Offered { to: Some(Label::new(&label).unwrap()), note: Note::new(&note).unwrap() },
+        state: State::Offered {
+            to: Some(Label::new(&label).unwrap()),
+            note: Note::new(&note).unwrap(),
+        },
         expires_by_ms: Some(Term::LAST.get()),
         at_ms: Some(18_460_828_799_999),
         ..record()

@@ -16,7 +16,7 @@ pub(super) fn record<'b>(record: &LeaseRecord<'_>, buffer: &'b mut [u8]) -> Opti
     out.text("{\"format\":1,\"name\":\"")?;
     out.text(record.name.as_str())?;
     out.text("\",\"lineage\":\"")?;
-    out.hex(record.token.lineage.0, 32)?;
+    out.hex(&record.token.lineage.0.to_be_bytes())?;
     out.text("\",\"term\":\"")?;
     out.decimal(record.token.term.get(), 1)?;
     out.text("\",\"nonce\":\"")?;
@@ -62,53 +62,56 @@ struct Out<'b> {
 }
 
 impl<'b> Out<'b> {
-    fn byte(&mut self, byte: u8) -> Option<()> {
-        *self.buffer.get_mut(self.len)? = byte;
-        self.len += 1;
-        Some(())
-    }
-
-    fn text(&mut self, text: &str) -> Option<()> {
-        let end = self.len.checked_add(text.len())?;
-        for (slot, byte) in self.buffer.get_mut(self.len..end)?.iter_mut().zip(text.bytes()) {
-            *slot = byte;
-        }
+    fn bytes(&mut self, bytes: &[u8]) -> Option<()> {
+        let end = self.len.checked_add(bytes.len())?;
+        let room = self.buffer.get_mut(self.len..end)?;
+        room.iter_mut().zip(bytes).for_each(|(slot, byte)| *slot = *byte);
         self.len = end;
         Some(())
     }
 
-    fn hex(&mut self, number: u128, digits: u32) -> Option<()> {
-        (0..digits).rev().try_for_each(|place| {
-            let digit = (number >> (place * 4)) as u8 & 0xf;
-            self.byte(if digit < 10 { b'0' + digit } else { b'a' + digit - 10 })
-        })
+    fn text(&mut self, text: &str) -> Option<()> {
+        self.bytes(text.as_bytes())
+    }
+
+    fn hex(&mut self, number: &[u8]) -> Option<()> {
+        let mut digits = number.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+        digits.try_for_each(|digit| self.bytes(&[*b"0123456789abcdef".get(usize::from(digit))?]))
     }
 
     fn nonce(&mut self, nonce: Nonce) -> Option<()> {
-        self.hex(u128::from(nonce.0), 16)
+        self.hex(&nonce.0.to_be_bytes())
     }
 
-    /// At least `digits` digits, with leading zeros.
-    fn decimal(&mut self, number: u64, digits: u32) -> Option<()> {
-        let places = number.checked_ilog10().map_or(1, |log| log + 1).max(digits);
-        (0..places).rev().try_for_each(|place| {
-            let digit = 10u64.checked_pow(place).map_or(0, |unit| number / unit % 10);
-            self.byte(b'0' + digit as u8)
-        })
+    /// At least `least` digits, with leading zeros.
+    fn decimal(&mut self, number: u64, least: usize) -> Option<()> {
+        let mut digits = [b'0'; 20];
+        let mut rest = number;
+        for digit in digits.iter_mut().rev() {
+            *digit = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
+        let most_zeros = digits.len().saturating_sub(least);
+        let zeros = digits.iter().take(most_zeros).take_while(|digit| **digit == b'0').count();
+        self.bytes(digits.get(zeros..)?)
     }
 
     fn date(&mut self, at_ms: u64) -> Option<()> {
         let date = date::civil(at_ms)?;
         self.decimal(date.year, 4)?;
-        for (separator, number) in
-            [(b'-', date.month), (b'-', date.day), (b'T', date.hour), (b':', date.minute), (b':', date.second)]
-        {
-            self.byte(separator)?;
+        for (separator, number) in [
+            (b'-', date.month),
+            (b'-', date.day),
+            (b'T', date.hour),
+            (b':', date.minute),
+            (b':', date.second),
+        ] {
+            self.bytes(&[separator])?;
             self.decimal(number, 2)?;
         }
-        self.byte(b'.')?;
+        self.text(".")?;
         self.decimal(date.milli, 3)?;
-        self.byte(b'Z')
+        self.text("Z")
     }
 
     fn done(self) -> Option<&'b [u8]> {

@@ -1,2 +1,38 @@
-//! skeleton
-fn main() {}
+//! `leasehold`: run a command on one machine at a time, with a fencing token.
+
+mod exit;
+mod fence;
+mod options;
+mod places;
+mod run;
+mod status;
+#[cfg(unix)]
+mod supervise;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use exit::Failure;
+use options::{Cli, Command};
+
+fn main() -> ExitCode {
+    #[cfg(unix)]
+    if let Some(code) = supervise::face(std::env::args_os().skip(1)) {
+        return code;
+    }
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version go to stdout and are no failure.
+            let _ = error.print();
+            return if error.use_stderr() { exit::CONFIGURATION.into() } else { ExitCode::SUCCESS };
+        }
+    };
+    let ended = match cli.command {
+        Command::Run(options) => run::run(options),
+        Command::Status(options) => status::status(&options),
+        Command::Fence(command) => fence::fence(&command),
+    };
+    ended.unwrap_or_else(Failure::report)
+}

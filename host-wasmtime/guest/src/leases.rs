@@ -1,6 +1,6 @@
 //! The candidates of this instance. Nothing here calls an import.
 
-use alloc::borrow::ToOwned as _;
+use alloc::borrow::ToOwned;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;

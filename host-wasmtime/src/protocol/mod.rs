@@ -357,7 +357,7 @@ impl std::error::Error for Misuse {}
 pub struct Dead(String);
 
 impl Dead {
-    fn because(why: impl fmt::Display) -> Self {
+    pub(crate) fn because(why: impl fmt::Display) -> Self {
         Self(why.to_string())
     }
 

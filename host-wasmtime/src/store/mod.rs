@@ -9,6 +9,7 @@ mod sqlite;
 mod url;
 
 use std::fmt;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -132,6 +133,14 @@ pub enum Transact {
 pub fn open(url: &str) -> Result<Arc<dyn Store>, OpenError> {
     let url::Location { path, options } = url::parse(url)?;
     Ok(Arc::new(Sqlite::open(&path, options)?))
+}
+
+/// The file that a `sqlite:` URL or a path names, read as [`open`] reads it.
+///
+/// # Errors
+/// [`OpenError::Url`].
+pub fn sqlite_path(url: &str) -> Result<PathBuf, OpenError> {
+    Ok(url::parse(url)?.path)
 }
 
 /// Why a store could not be opened. Each text says what is wrong and what to do.

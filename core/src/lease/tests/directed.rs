@@ -41,7 +41,15 @@ impl Rig {
     fn with(key: Key, authority: Authority) -> Self {
         let now = Now { mono: Mono(1_000 * MS), wall_ns: Some(1_796_065_445_123 * MS) };
         let elector = Elector::new(config(0xaaaa, timing(), authority), now, 1);
-        Self { elector, key, now, salt: 1, request: None, written: Outcome::Unknown, wake: Wake::Now }
+        Self {
+            elector,
+            key,
+            now,
+            salt: 1,
+            request: None,
+            written: Outcome::Unknown,
+            wake: Wake::Now,
+        }
     }
 
     fn leading() -> Self {
@@ -72,7 +80,10 @@ impl Rig {
     }
 
     fn pass(&mut self, ms: u64) {
-        self.now = Now { mono: self.now.mono.after(ms * MS), wall_ns: self.now.wall_ns.map(|wall| wall + ms * MS) };
+        self.now = Now {
+            mono: self.now.mono.after(ms * MS),
+            wall_ns: self.now.wall_ns.map(|wall| wall + ms * MS),
+        };
     }
 
     fn input(&mut self, input: Input<'_>) -> Option<Event<'static>> {
@@ -93,7 +104,8 @@ impl Rig {
             Wake::Idle => panic!("idle in {:?}", self.elector.state()),
         };
         let ns = at.since(self.now.mono);
-        self.now = Now { mono: self.now.mono.after(ns), wall_ns: self.now.wall_ns.map(|wall| wall + ns) };
+        self.now =
+            Now { mono: self.now.mono.after(ns), wall_ns: self.now.wall_ns.map(|wall| wall + ns) };
         self.tick()
     }
 
@@ -186,7 +198,10 @@ fn an_absent_record_is_created_sealed_and_led() {
     assert!(rig.may_start() && rig.may_finish());
     let record = rig.key.record();
     assert_eq!(Some(record.token), rig.elector.token());
-    assert_eq!((record.token.term, record.state, record.instance), (Term::FIRST, HELD, Nonce(0xaaaa)));
+    assert_eq!(
+        (record.token.term, record.state, record.instance),
+        (Term::FIRST, HELD, Nonce(0xaaaa))
+    );
     assert!(rig.key.text().contains("\"at\":\"2026-11-30T19:04:05.12"));
 }
 
@@ -235,7 +250,10 @@ fn a_refused_seal_without_a_floor_is_released_at_once() {
     rig.answer(1);
     rig.answer(1);
     let token = rig.elector.token().unwrap();
-    assert_eq!(demoted(rig.input(Input::SealRefused { token, floor: None })), Some(Reason::SealFailed));
+    assert_eq!(
+        demoted(rig.input(Input::SealRefused { token, floor: None })),
+        Some(Reason::SealFailed)
+    );
     assert!(!rig.may_finish());
     rig.drained();
     rig.answer(1);
@@ -249,7 +267,10 @@ fn a_fence_above_the_record_is_climbed_without_waiting_a_window() {
     rig.answer(1);
     rig.answer(1);
     let token = rig.elector.token().unwrap();
-    assert_eq!(demoted(rig.input(Input::SealRefused { token, floor: Some(41) })), Some(Reason::Refused));
+    assert_eq!(
+        demoted(rig.input(Input::SealRefused { token, floor: Some(41) })),
+        Some(Reason::Refused)
+    );
     let from = rig.now.mono;
     assert!(matches!(rig.drained(), Some(Event::Ended { how: How::Lost, .. })));
     let above = rig.lead();
@@ -266,7 +287,10 @@ fn a_floor_out_of_reach_is_a_fault_and_no_campaign() {
     rig.drained();
     rig.next_request();
     let event = rig.answer(1);
-    assert_eq!(event, Some(Event::StoreFault(StoreFault::BeyondMaxAdvance { floor: 2_000_000, found: 1 })));
+    assert_eq!(
+        event,
+        Some(Event::StoreFault(StoreFault::BeyondMaxAdvance { floor: 2_000_000, found: 1 }))
+    );
     assert_eq!(rig.elector.state(), State::Observing);
 }
 
@@ -294,7 +318,8 @@ fn a_late_acknowledgement_never_extends_the_lease() {
     rig.perform(&request);
     rig.pass(timing().attempt_ns / MS - 1);
     assert!(matches!(rig.reply(&request), Some(Event::Renewed { .. })));
-    let ttl_ns = Drift::DEFAULT.shrink_ns(u64::from(TTL_MS) * MS) - timing().guard_ns - timing().drain_ns;
+    let ttl_ns =
+        Drift::DEFAULT.shrink_ns(u64::from(TTL_MS) * MS) - timing().guard_ns - timing().drain_ns;
     assert_eq!(rig.elector.stop_at(rig.now), Some(sent.mono.after(ttl_ns)));
 }
 
@@ -305,7 +330,10 @@ fn an_answer_to_another_request_counts_for_nothing() {
     let before = rig.elector.stop_at(rig.now);
     let version = Key::version(99);
     let stale = OpId(request.op.0.wrapping_sub(1));
-    assert_eq!(rig.input(Input::Done { op: stale, outcome: Outcome::Applied(version), salt: 9 }), None);
+    assert_eq!(
+        rig.input(Input::Done { op: stale, outcome: Outcome::Applied(version), salt: 9 }),
+        None
+    );
     assert_eq!(rig.elector.stop_at(rig.now), before);
 }
 
@@ -316,7 +344,10 @@ fn an_unanswered_renewal_is_read_back_and_counts_from_its_own_stamp() {
     let sent = rig.now.mono;
     rig.perform(&request);
     rig.request = None;
-    assert!(matches!(rig.until_wake(), Some(Event::RenewalLate { .. })), "timed out by its own clock");
+    assert!(
+        matches!(rig.until_wake(), Some(Event::RenewalLate { .. })),
+        "timed out by its own clock"
+    );
     assert!(matches!(rig.next_request().body, Body::Read));
     assert!(matches!(rig.answer(1), Some(Event::Renewed { .. })));
     let valid = rig.elector.valid_until(rig.now).unwrap();
@@ -375,7 +406,11 @@ fn an_asker_is_no_rival_and_no_twin() {
     rig.answer(1);
     rig.next_request();
     assert!(matches!(rig.answer(1), Some(Event::Renewed { .. })));
-    assert_eq!((rig.elector.token(), rig.key.record().state), (Some(token), HELD), "the next renewal clears the wish");
+    assert_eq!(
+        (rig.elector.token(), rig.key.record().state),
+        (Some(token), HELD),
+        "the next renewal clears the wish"
+    );
 }
 
 #[test]
@@ -400,7 +435,11 @@ fn the_clock_is_judged_before_the_input() {
     let request = rig.next_request();
     rig.perform(&request);
     rig.pass(u64::from(TTL_MS) * 2);
-    assert_eq!(demoted(rig.reply(&request)), Some(Reason::DeadlinePassed), "the acknowledgement came too late");
+    assert_eq!(
+        demoted(rig.reply(&request)),
+        Some(Reason::DeadlinePassed),
+        "the acknowledgement came too late"
+    );
     assert!(!rig.may_start() && !rig.may_finish());
 }
 
@@ -544,7 +583,10 @@ fn nothing_is_campaigned_for_while_earlier_work_is_undrained() {
     assert!(matches!(request.body, Body::Read), "in doubt it reads first");
     rig.answer(1);
     rig.next_request();
-    assert!(matches!(rig.answer(1), Some(Event::Ended { how: How::Released, .. })), "one conditional release");
+    assert!(
+        matches!(rig.answer(1), Some(Event::Ended { how: How::Released, .. })),
+        "one conditional release"
+    );
     assert_ne!(rig.key.text(), before);
 }
 
@@ -568,7 +610,8 @@ fn a_release_that_cannot_be_made_is_left_to_expire() {
     rig.input(Input::Stop);
     rig.drained();
     loop {
-        let event = if rig.request.is_some() { rig.fail(Outcome::Unavailable) } else { rig.until_wake() };
+        let event =
+            if rig.request.is_some() { rig.fail(Outcome::Unavailable) } else { rig.until_wake() };
         if let Some(Event::Ended { how, .. }) = event {
             assert_eq!(how, How::Expired);
             break;
@@ -653,7 +696,8 @@ fn the_store_clock_frees_a_dead_holders_record_without_a_window() {
     let window_ns = Drift::DEFAULT.stretch_ns(u64::from(TTL_MS) * MS) + error_ns;
     let request = rig.request.take().unwrap();
     let key = rig.key.clone();
-    let event = rig.input(Input::Done { op: request.op, outcome: key.read(Some(window_ns - 1)), salt: 3 });
+    let event =
+        rig.input(Input::Done { op: request.op, outcome: key.read(Some(window_ns - 1)), salt: 3 });
     assert!(matches!(event, Some(Event::Standby { alive: true, .. })));
     let request = rig.next_request();
     assert!(matches!(request.body, Body::Read), "only a read can say that it is over");
@@ -732,7 +776,10 @@ fn all_attempts_of_one_campaign_on_one_version_carry_one_token() {
     rig.perform(&second);
     rig.reply(&second);
     rig.next_request();
-    assert!(matches!(rig.answer(1), Some(Event::Elected { .. })), "the first one landed late, and is ours");
+    assert!(
+        matches!(rig.answer(1), Some(Event::Elected { .. })),
+        "the first one landed late, and is ours"
+    );
 }
 
 #[test]
@@ -748,7 +795,9 @@ fn a_campaign_confirmed_past_its_own_deadline_is_never_announced() {
     rig.fail(Outcome::Unknown);
     rig.pass(20_000);
     rig.next_request();
-    let announced = |event: Option<Event<'_>>| matches!(event, Some(Event::Elected { .. } | Event::Ended { .. }));
+    let announced = |event: Option<Event<'_>>| {
+        matches!(event, Some(Event::Elected { .. } | Event::Ended { .. }))
+    };
     assert!(!announced(rig.answer(1)));
     assert_eq!(rig.elector.state(), State::Releasing);
     assert!(!announced(rig.answer(1)));
@@ -820,7 +869,10 @@ fn another_lineage_under_a_known_record_blocks() {
     let mut rig = Rig::new(held_by_rival(7));
     rig.tick();
     rig.answer(1);
-    let other = LeaseRecord { token: Token { lineage: Lineage(0x88), ..rival(1, RELEASED).token }, ..rival(1, RELEASED) };
+    let other = LeaseRecord {
+        token: Token { lineage: Lineage(0x88), ..rival(1, RELEASED).token },
+        ..rival(1, RELEASED)
+    };
     rig.key.put(&other);
     let text = rig.key.text();
     rig.next_request();

@@ -104,11 +104,14 @@ fn an_elector_stays_small() {
 #[test]
 fn timings_that_cannot_work_are_refused_with_one_that_can() {
     let build = |timing| Config::new(Nonce(1), timing, Authority::LocalObservation, clocks());
-    let from = |ttl_ms, drain_ms: u64| Timing::from_ttl(ttl_ms, drain_ms * MS, 100 * MS, Drift::DEFAULT);
+    let from =
+        |ttl_ms, drain_ms: u64| Timing::from_ttl(ttl_ms, drain_ms * MS, 100 * MS, Drift::DEFAULT);
     for ttl_ms in [1_000, 3_000, 15_000, 60_000, 3_600_000, 86_400_000] {
         assert!(build(from(ttl_ms, u64::from(ttl_ms) / 4)).is_ok(), "{ttl_ms}");
     }
-    let Err(Misuse::TooShort { ttl_ms }) = build(from(3_000, 5_000)) else { panic!("drain longer than the ttl") };
+    let Err(Misuse::TooShort { ttl_ms }) = build(from(3_000, 5_000)) else {
+        panic!("drain longer than the ttl")
+    };
     let longer = from(u32::try_from(ttl_ms).unwrap(), 5_000);
     assert!(build(longer).is_ok(), "{ttl_ms} ms was promised to do");
     assert_eq!(build(from(0, 0)), Err(Misuse::Ttl));

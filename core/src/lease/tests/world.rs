@@ -54,7 +54,8 @@ impl Node {
     fn acts(&self, at: u64) -> bool {
         let now = self.now(at);
         let awake = !(self.nap.0..=self.nap.1).contains(&at);
-        self.elector.may_finish(now) || (awake && self.working_until.is_some_and(|end| now.mono < end))
+        self.elector.may_finish(now)
+            || (awake && self.working_until.is_some_and(|end| now.mono < end))
     }
 
     fn now(&self, at: u64) -> Now {
@@ -128,7 +129,10 @@ impl World {
         let rate_ppm = match self.dice.below(3) {
             0 => -i64::try_from(self.faults.drift_ppm).unwrap(),
             1 => i64::try_from(self.faults.drift_ppm).unwrap(),
-            _ => i64::try_from(self.dice.below(span)).unwrap() - i64::try_from(self.faults.drift_ppm).unwrap(),
+            _ => {
+                i64::try_from(self.dice.below(span)).unwrap()
+                    - i64::try_from(self.faults.drift_ppm).unwrap()
+            }
         };
         let offset = self.dice.below(1_000) * SECOND;
         let config = config(instance, timing, Authority::LocalObservation);
@@ -177,7 +181,8 @@ impl World {
             Happening::Wake(node) | Happening::Store { node, .. } => *node,
             Happening::Answer { node, .. } | Happening::Host { node, .. } => *node,
         };
-        if !matches!(happening, Happening::Store { .. }) && self.nodes[node].frozen_until > self.at {
+        if !matches!(happening, Happening::Store { .. }) && self.nodes[node].frozen_until > self.at
+        {
             let thawed = self.nodes[node].frozen_until;
             self.schedule(thawed, happening);
             return;
@@ -191,7 +196,9 @@ impl World {
             Happening::Store { node, life, request, answer_lost } => {
                 let answer = match &request.body {
                     Body::Read => Answer::Read(self.key.clone()),
-                    Body::Write { expect, draft } => Answer::Wrote(self.key.write(*expect, draft, "node")),
+                    Body::Write { expect, draft } => {
+                        Answer::Wrote(self.key.write(*expect, draft, "node"))
+                    }
                 };
                 if !answer_lost {
                     let back = self.at + self.delay();
@@ -221,8 +228,12 @@ impl World {
         let life = node.instance;
         let step = node.elector.step(node.now(at), input);
         match (step.event, input) {
-            (Some(Event::Leading { .. }), _) => node.working_until = node.elector.valid_until(node.now(at)),
-            (Some(Event::Demoted { reason, .. }), _) if !reason.is_gentle() => node.working_until = None,
+            (Some(Event::Leading { .. }), _) => {
+                node.working_until = node.elector.valid_until(node.now(at))
+            }
+            (Some(Event::Demoted { reason, .. }), _) if !reason.is_gentle() => {
+                node.working_until = None
+            }
             (_, Input::Drained(_)) => node.working_until = None,
             _ if node.working_until.is_some() && node.elector.state() != State::Releasing => {
                 node.working_until = node.elector.valid_until(node.now(at));
@@ -230,7 +241,10 @@ impl World {
             _ => {}
         }
         assert!(
-            step.event.is_none() || step.wake != Wake::Now || !matches!(input, Input::Tick) || step.request.is_none(),
+            step.event.is_none()
+                || step.wake != Wake::Now
+                || !matches!(input, Input::Tick)
+                || step.request.is_none(),
             "a request beside a pending transition"
         );
         match step.wake {
@@ -246,11 +260,17 @@ impl World {
                     assert!(token.term.get() > self.highest_term, "terms only grow");
                     self.highest_term = token.term.get();
                     let sealed = late + self.dice.below(300 * MS);
-                    self.schedule(sealed, Happening::Host { node: index, life, input: Input::Sealed(token) });
+                    self.schedule(
+                        sealed,
+                        Happening::Host { node: index, life, input: Input::Sealed(token) },
+                    );
                 }
                 Event::Demoted { token, .. } => {
                     let drained = late + self.dice.below(timing.drain_ns * 2);
-                    self.schedule(drained, Happening::Host { node: index, life, input: Input::Drained(token) });
+                    self.schedule(
+                        drained,
+                        Happening::Host { node: index, life, input: Input::Drained(token) },
+                    );
                 }
                 Event::Ended { token, .. } => {
                     assert!(node.ended.insert(token.term.get()), "ended twice");
@@ -265,7 +285,10 @@ impl World {
             self.schedule(wake.max(at), Happening::Wake(index));
         }
         if let Some(request) = step.request {
-            assert!(request.deadline > self.nodes[index].now(at).mono, "every request has a deadline");
+            assert!(
+                request.deadline > self.nodes[index].now(at).mono,
+                "every request has a deadline"
+            );
             self.send(index, life, request);
         }
         if self.hostile() {
@@ -309,16 +332,22 @@ impl World {
                 self.nodes[index].wake = up;
                 self.schedule(up, Happening::Wake(index));
             }
-            3 => self.schedule(at, Happening::Host {
-                node: index,
-                life: self.nodes[index].instance,
-                input: Input::Resign,
-            }),
-            4 => self.schedule(at, Happening::Host {
-                node: index,
-                life: self.nodes[index].instance,
-                input: Input::Disrupted,
-            }),
+            3 => self.schedule(
+                at,
+                Happening::Host {
+                    node: index,
+                    life: self.nodes[index].instance,
+                    input: Input::Resign,
+                },
+            ),
+            4 => self.schedule(
+                at,
+                Happening::Host {
+                    node: index,
+                    life: self.nodes[index].instance,
+                    input: Input::Disrupted,
+                },
+            ),
             _ => {}
         }
     }
@@ -352,8 +381,13 @@ fn at_most_one_may_act_at_any_true_instant_and_somebody_leads_in_the_end() {
         assert!(world.leading_at_end, "nobody leads after the faults have ended, seed {seed}");
     }
     let rows: BTreeSet<(State, Cause)> = TABLE.iter().map(|row| (row.0, row.1)).collect();
-    let stops: BTreeSet<(State, Cause)> = rows.iter().copied().filter(|row| row.1 == Cause::Stop).collect();
-    assert_eq!(rows.difference(&visited()).copied().collect::<BTreeSet<_>>(), stops, "every row but stopping is visited");
+    let stops: BTreeSet<(State, Cause)> =
+        rows.iter().copied().filter(|row| row.1 == Cause::Stop).collect();
+    assert_eq!(
+        rows.difference(&visited()).copied().collect::<BTreeSet<_>>(),
+        stops,
+        "every row but stopping is visited"
+    );
 }
 
 #[test]

@@ -1,0 +1,50 @@
+//! Exit codes, and failures that carry one.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// A fence refused.
+pub(crate) const REFUSED: u8 = 1;
+/// The store cannot be reached.
+pub(crate) const UNREACHABLE: u8 = 69;
+/// The lease was not obtained, and was not to be waited for.
+pub(crate) const NOT_OBTAINED: u8 = 75;
+/// The command line, the store's address or what is kept there is wrong.
+pub(crate) const CONFIGURATION: u8 = 78;
+/// The lease was lost, and all work had stopped in time.
+pub(crate) const LOST: u8 = 120;
+/// The lease was lost, and the work had to be killed; it was dead in time.
+pub(crate) const LOST_KILLED: u8 = 121;
+/// The lease was lost, and it could not be confirmed that the work is dead.
+pub(crate) const LOST_UNCONFIRMED: u8 = 122;
+/// The lease was not obtained within `--wait`.
+pub(crate) const WAIT_OVER: u8 = 124;
+
+/// Why the program ends without having done its job: a text that says what to do, and a code.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: u8,
+    why: String,
+}
+
+impl Failure {
+    pub(crate) fn new(code: u8, why: impl fmt::Display) -> Self {
+        Self { code, why: why.to_string() }
+    }
+
+    pub(crate) fn configuration(why: impl fmt::Display) -> Self {
+        Self::new(CONFIGURATION, why)
+    }
+
+    pub(crate) fn report(self) -> ExitCode {
+        say(&self.why);
+        self.code.into()
+    }
+}
+
+/// Our own words: on stderr, one line each, never on the command's stdout.
+pub(crate) fn say(words: impl fmt::Display) {
+    use std::io::Write as _;
+    // A closed stderr silences us; the work goes on.
+    let _ = writeln!(std::io::stderr(), "leasehold: {words}");
+}

@@ -1,0 +1,54 @@
+//! Where things are kept when nobody says otherwise.
+
+use std::env;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use leasehold_host::store::{self, OpenError, Store};
+
+use crate::exit::{self, Failure};
+
+/// An opened store, and how it was named.
+pub(crate) struct Place {
+    pub(crate) url: String,
+    pub(crate) store: Arc<dyn Store>,
+}
+
+/// Opens the store that was named, or this user's own.
+pub(crate) fn open(named: Option<&str>) -> Result<Place, Failure> {
+    let url = match named {
+        Some(url) => url.to_owned(),
+        None => own_store()?,
+    };
+    let store = store::open(&url).map_err(|error| match error {
+        OpenError::Url(_) | OpenError::Refused(_) => Failure::configuration(error),
+        OpenError::Unreachable(_) => Failure::new(exit::UNREACHABLE, error),
+    })?;
+    Ok(Place { url, store })
+}
+
+/// One file per user and machine, in the user's state folder.
+fn own_store() -> Result<String, Failure> {
+    let folder = folder("XDG_STATE_HOME", ".local/state").ok_or_else(|| {
+        Failure::configuration("HOME is not set, so there is no default store: give one with --store sqlite:PATH")
+    })?;
+    let made = std::fs::create_dir_all(&folder);
+    made.map_err(|error| Failure::new(exit::UNREACHABLE, format!("{}: {error}; give another store with --store", folder.display())))?;
+    Ok(folder.join("leases.db").display().to_string())
+}
+
+/// Where compiled code is cached between runs; without a place it is compiled anew every time.
+pub(crate) fn code_cache() -> Option<PathBuf> {
+    let folder = match env::var_os("LEASEHOLD_CACHE") {
+        Some(folder) => PathBuf::from(folder),
+        None => folder("XDG_CACHE_HOME", ".cache")?,
+    };
+    std::fs::create_dir_all(&folder).ok()?;
+    std::fs::canonicalize(folder).ok()
+}
+
+fn folder(variable: &str, in_home: &str) -> Option<PathBuf> {
+    let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let base = set(variable).filter(|path| path.is_absolute()).or_else(|| Some(set("HOME")?.join(in_home)))?;
+    Some(base.join("leasehold"))
+}

@@ -1,0 +1,58 @@
+//! `leasehold run`: the front, which holds the lease and has the keeper run the command.
+
+#[cfg(unix)]
+mod front;
+#[cfg(unix)]
+mod signals;
+
+use std::process::ExitCode;
+
+use leasehold_core::label::{Label, Name};
+use leasehold_host::fence::Resource;
+
+use crate::exit::Failure;
+use crate::options;
+
+/// What to run under which lease, checked as far as it can be before anything starts.
+#[cfg_attr(not(unix), expect(dead_code, reason = "only Unix has a keeper"))]
+struct Plan {
+    options: options::Run,
+    holder: String,
+    resources: Vec<Resource>,
+}
+
+impl Plan {
+    fn check(options: options::Run) -> Result<Self, Failure> {
+        Name::chosen(&options.name).map_err(|bad| Failure::configuration(format!("{:?}: {bad}", options.name)))?;
+        let holder = options.holder.clone().unwrap_or_else(this_process);
+        Label::new(&holder).map_err(|bad| Failure::configuration(format!("--holder {holder:?}: {bad}")))?;
+        let resources = options.seal.iter().map(|text| Resource::parse(text)).collect::<Result<_, _>>();
+        let resources = resources.map_err(|error| Failure::configuration(format!("--seal: {error}")))?;
+        Ok(Self { options, holder, resources })
+    }
+}
+
+/// HOST:PID, with what a label cannot hold replaced.
+fn this_process() -> String {
+    #[cfg(unix)]
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    #[cfg(not(unix))]
+    let host = "localhost".to_owned();
+    let host: String = host
+        .chars()
+        .map(|letter| if letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-') { letter } else { '-' })
+        .take(100)
+        .collect();
+    format!("{host}:{}", std::process::id())
+}
+
+#[cfg(unix)]
+pub(crate) fn run(options: options::Run) -> Result<ExitCode, Failure> {
+    front::run(Plan::check(options)?)
+}
+
+#[cfg(not(unix))]
+pub(crate) fn run(options: options::Run) -> Result<ExitCode, Failure> {
+    Plan::check(options)?;
+    Err(Failure::configuration("`run` needs Unix: use the library `leasehold-host` or the npm package here"))
+}

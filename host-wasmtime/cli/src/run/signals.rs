@@ -1,0 +1,46 @@
+//! Signals to the front.
+
+use std::future::poll_fn;
+use std::io;
+use std::task::Poll;
+
+use rustix::process::Signal;
+use tokio::signal::unix::{self, SignalKind};
+
+/// The signals that mean the command, or ask us to stop waiting.
+pub(super) struct Signals(Vec<(Signal, unix::Signal)>);
+
+impl Signals {
+    const ALL: [Signal; 6] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2];
+
+    /// Listens to all but those that whoever started us had ignored, like `nohup`.
+    ///
+    /// # Errors
+    /// The system gives no handler.
+    pub(super) fn listen() -> io::Result<Self> {
+        let ignored = ignored();
+        let heard = Self::ALL.into_iter().filter(|signal| ignored >> (signal.as_raw() - 1) & 1 == 0);
+        let streams = heard.map(|signal| Ok((signal, unix::signal(SignalKind::from_raw(signal.as_raw()))?)));
+        Ok(Self(streams.collect::<io::Result<_>>()?))
+    }
+
+    /// The next signal. Dropping the future loses none.
+    pub(super) async fn next(&mut self) -> Signal {
+        poll_fn(|context| {
+            for (signal, stream) in &mut self.0 {
+                if let Poll::Ready(Some(())) = stream.poll_recv(context) {
+                    return Poll::Ready(*signal);
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+/// A bit for each signal that is ignored, as Linux shows it; elsewhere none.
+fn ignored() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}

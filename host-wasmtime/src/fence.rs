@@ -1,0 +1,191 @@
+//! The fence of a resource in a SQLite database: created, sealed and looked at by the host. Writes
+//! are admitted by the guard's SQL in the writer's own transaction, never here.
+
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use leasehold_core::fence::SealVerdict;
+use leasehold_core::guard::{MESSAGE_PREFIX, SQLITE};
+use leasehold_core::token::Token;
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavior, params};
+
+use crate::store;
+
+/// How long somebody else's transaction may keep a seal waiting.
+const BUSY: Duration = Duration::from_secs(2);
+
+/// One resource: `STORE#RESOURCE`, where STORE is written as for [`store::open`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resource {
+    store: String,
+    name: String,
+}
+
+/// What the database keeps of a resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResourceState {
+    /// The term of the last seal; 0: never sealed.
+    pub floor: u64,
+    /// The token of the last seal; none: never sealed.
+    pub token: Option<Token>,
+    /// Writes accepted so far.
+    pub seq: u64,
+    /// Closed for good.
+    pub retired: bool,
+}
+
+impl Resource {
+    /// The resource `name` of the database that `store` names.
+    ///
+    /// # Errors
+    /// [`FenceError::Misuse`]: the store names no file, or the name is empty or over-long.
+    pub fn new(store: &str, name: &str) -> Result<Self, FenceError> {
+        store::sqlite_path(store).map_err(|error| FenceError::Misuse(error.to_string()))?;
+        if !(1..=128).contains(&name.len()) {
+            return Err(FenceError::Misuse("a resource's name has 1 to 128 bytes".to_owned()));
+        }
+        Ok(Self { store: store.to_owned(), name: name.to_owned() })
+    }
+
+    /// From `STORE#RESOURCE`.
+    ///
+    /// # Errors
+    /// As for [`Resource::new`].
+    pub fn parse(text: &str) -> Result<Self, FenceError> {
+        let (store, name) = text.rsplit_once('#').ok_or_else(|| {
+            FenceError::Misuse(format!(
+                "{text:?} names no resource: write STORE#RESOURCE, like sqlite:payments.db#payments"
+            ))
+        })?;
+        Self::new(store, name)
+    }
+
+    /// Creates the resource, never sealed, unless it is there; says whether it was created.
+    ///
+    /// # Errors
+    /// [`FenceError`].
+    pub fn init(&self) -> Result<bool, FenceError> {
+        let connection = self.connect()?;
+        connection.execute_batch(SQLITE).map_err(|error| self.failed(&error))?;
+        let insert = "INSERT INTO leasehold_fence(resource) VALUES (?) ON CONFLICT DO NOTHING";
+        let created = connection.execute(insert, [&self.name]).map_err(|error| self.failed(&error))?;
+        Ok(created == 1)
+    }
+
+    /// Seals the resource: from then on no earlier token writes. `proven`: the token was found in
+    /// its lease's record, so that it may be any distance above the floor.
+    ///
+    /// # Errors
+    /// [`FenceError`] where the database gave no verdict; nothing was sealed then.
+    pub fn seal(&self, token: Token, proven: bool) -> Result<SealVerdict, FenceError> {
+        let mut connection = self.connect()?;
+        let transaction = connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(|error| self.failed(&error))?;
+        let Some(before) = self.read(&transaction)? else { return Ok(SealVerdict::NoResource) };
+        let insert = "INSERT INTO leasehold_seal(resource, token, proven) VALUES (?, ?, ?)";
+        let sealed = transaction.execute(insert, params![self.name, token.to_string(), proven]);
+        let (floor, last_seq) = (before.floor, before.seq);
+        match sealed {
+            Ok(_) => {
+                transaction.commit().map_err(|error| self.failed(&error))?;
+                Ok(if before.token == Some(token) {
+                    SealVerdict::AlreadySealed { last_seq }
+                } else {
+                    SealVerdict::Sealed { prev_floor: floor, last_seq }
+                })
+            }
+            Err(error) => match refusal(&error) {
+                Some("Gone") => Ok(SealVerdict::Gone { floor }),
+                Some("ForeignLineage") => Ok(SealVerdict::ForeignLineage),
+                Some("Fenced") => Ok(SealVerdict::Fenced { floor }),
+                Some("Collision") => Ok(SealVerdict::Collision { floor }),
+                Some("Implausible") => Ok(SealVerdict::Implausible),
+                _ => Err(self.failed(&error)),
+            },
+        }
+    }
+
+    /// What the database keeps; none: the resource was never created.
+    ///
+    /// # Errors
+    /// [`FenceError`].
+    pub fn state(&self) -> Result<Option<ResourceState>, FenceError> {
+        self.read(&self.connect()?)
+    }
+
+    fn read(&self, connection: &Connection) -> Result<Option<ResourceState>, FenceError> {
+        let select = "SELECT floor, token, seq, retired FROM leasehold_floor WHERE resource = ?";
+        let row = connection
+            .query_row(select, [&self.name], |row| {
+                Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?, row.get(3)?))
+            })
+            .optional()
+            .map_err(|error| self.failed(&error))?;
+        Ok(row.map(|(floor, token, seq, retired)| ResourceState {
+            floor: floor.unsigned_abs(),
+            token: token.parse().ok(),
+            seq: seq.unsigned_abs(),
+            retired,
+        }))
+    }
+
+    /// The database has to be there: a fence in a file that was created by mistake guards nothing.
+    fn connect(&self) -> Result<Connection, FenceError> {
+        let path = store::sqlite_path(&self.store).map_err(|error| FenceError::Misuse(error.to_string()))?;
+        if !Path::new(&path).is_file() {
+            return Err(FenceError::Misuse(format!(
+                "{} is no database file: create the database that is to be fenced first",
+                path.display()
+            )));
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(&path, flags).map_err(|error| self.failed(&error))?;
+        connection.busy_timeout(BUSY).map_err(|error| self.failed(&error))?;
+        Ok(connection)
+    }
+
+    fn failed(&self, error: &rusqlite::Error) -> FenceError {
+        let text = error.to_string();
+        if text.contains("no such table: leasehold_") {
+            return FenceError::Misuse(format!(
+                "{} has no fence yet: run `leasehold fence init {} {}`",
+                self.store, self.store, self.name
+            ));
+        }
+        FenceError::Database(format!("{self}: {text}"))
+    }
+}
+
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}#{}", self.store, self.name)
+    }
+}
+
+/// The verdict's name in a guard's error.
+fn refusal(error: &rusqlite::Error) -> Option<&str> {
+    match error {
+        rusqlite::Error::SqliteFailure(_, Some(text)) => text.strip_prefix(MESSAGE_PREFIX),
+        _ => None,
+    }
+}
+
+/// Why the fence gave no verdict; each text says what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FenceError {
+    /// The caller's mistake: nothing there, or no fence in it.
+    Misuse(String),
+    /// The database's own words.
+    Database(String),
+}
+
+impl fmt::Display for FenceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Misuse(why) | Self::Database(why)) = self;
+        f.write_str(why)
+    }
+}
+
+impl std::error::Error for FenceError {}
