@@ -116,25 +116,22 @@ impl Drift {
         scaled as u64
     }
 
+    /// `span_ns * (1+rho)`, rounded up: what an observer has to wait.
+    #[must_use]
+    pub const fn stretch_ns(self, span_ns: u64) -> u64 {
+        let scaled = (span_ns as u128 * (Self::MILLION + self.ppm as u128)).div_ceil(Self::MILLION);
+        if scaled > u64::MAX as u128 { u64::MAX } else { scaled as u64 }
+    }
+
     /// The shortest span of which [`Drift::shrink_ns`] leaves `span_ns`.
     pub(crate) const fn unshrink_ns(self, span_ns: u64) -> u64 {
         let scaled = (span_ns as u128 * Self::MILLION).div_ceil(self.kept_ppm());
         if scaled > u64::MAX as u128 { u64::MAX } else { scaled as u64 }
     }
 
-    /// `1-rho`. Not 0, as [`Drift::from_ppm`] sees to; written so that the compiler knows it too.
+    /// `1-rho`, in parts per million: in a form that even the compiler sees is never 0.
     const fn kept_ppm(self) -> u128 {
-        match Self::MILLION.checked_sub(self.ppm as u128) {
-            Some(kept @ 1..) => kept,
-            _ => 1,
-        }
-    }
-
-    /// `span_ns * (1+rho)`, rounded up: what an observer has to wait.
-    #[must_use]
-    pub const fn stretch_ns(self, span_ns: u64) -> u64 {
-        let scaled = (span_ns as u128 * (Self::MILLION + self.ppm as u128)).div_ceil(Self::MILLION);
-        if scaled > u64::MAX as u128 { u64::MAX } else { scaled as u64 }
+        999_999u32.saturating_sub(self.ppm) as u128 + 1
     }
 }
 

@@ -136,11 +136,7 @@ pub struct DoesNotFit;
 
 impl fmt::Display for DoesNotFit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "a message needs up to {MAX_LEN} bytes, and a record in it: {}",
-            record::DoesNotFit
-        )
+        write!(f, "a message needs up to {MAX_LEN} bytes; {}", record::DoesNotFit)
     }
 }
 

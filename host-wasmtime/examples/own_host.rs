@@ -1,5 +1,6 @@
 //! A wasmtime host of one's own: the component of this crate with a clock and a store of one's
-//! own, and none of this crate's driver. Leads once, works, gives the lease back.
+//! own, and none of this crate's driver. Leads once, works, gives the lease back. A host in earnest
+//! also limits the memory of the instance, and the time of each call by an epoch deadline.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};

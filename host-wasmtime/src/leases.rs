@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_core::lease::{Authority, Timing};
-use leasehold_core::time::{Drift, MILLISECOND_NS};
+use leasehold_core::time::{Clocks, Drift, MILLISECOND_NS};
 use leasehold_core::token::{Nonce, Token};
 use tokio::sync::{mpsc, oneshot};
 
@@ -49,10 +49,10 @@ impl Options {
         }
     }
 
-    fn timing(&self, clock: &dyn Clock) -> Timing {
+    fn timing(&self, clocks: Clocks) -> Timing {
         let ttl_ms = u32::try_from(self.ttl.as_millis()).unwrap_or(u32::MAX);
         let drain_ns = u64::try_from(self.drain.as_nanos()).unwrap_or(u64::MAX);
-        let guard_ns = Self::GUARD_NS.max(2 * clock.clocks().resolution_ns);
+        let guard_ns = Self::GUARD_NS.max(2 * clocks.resolution_ns);
         Timing::from_ttl(ttl_ms, drain_ns, guard_ns, Drift::DEFAULT)
     }
 }
@@ -66,6 +66,7 @@ pub struct Leases {
     timing: Timing,
     authority: Authority,
     instance: Nonce,
+    clocks: Clocks,
 }
 
 impl Leases {
@@ -120,12 +121,13 @@ impl Leases {
             None => Authority::LocalObservation,
         };
         let instance = Nonce(OsEntropy.salt().map_err(|error| Error::Host(error.to_string()))?);
-        let timing = options.timing(&*clock);
+        let clocks = clock.clocks();
+        let timing = options.timing(clocks);
         let timer = Timer::new().map_err(|error: io::Error| Error::Host(error.to_string()))?;
         let protocol = factory().map_err(Error::Host)?;
         let (driver, messages) = Driver::new(factory, protocol, store, clock);
         tokio::spawn(driver.run(timer));
-        Ok(Self { messages, options: Arc::new(options), timing, authority, instance })
+        Ok(Self { messages, options: Arc::new(options), timing, authority, instance, clocks })
     }
 
     /// The spans that every lease of this instance has.
@@ -139,14 +141,13 @@ impl Leases {
     /// # Errors
     /// [`Error::Misuse`] for a bad name, label or timing; [`Error::Host`] where the driver is gone.
     pub async fn candidate(&self, name: &str) -> Result<Candidate, Error> {
-        let clock = SystemClock.clocks();
         let options = Open {
             name: name.to_owned(),
             holder: self.options.holder.clone(),
             instance: self.instance,
             timing: self.timing,
             authority: self.authority,
-            clocks: clock,
+            clocks: self.clocks,
         };
         let (reply, answer) = oneshot::channel();
         self.send(Message::Open { options, reply })?;
@@ -265,5 +266,62 @@ impl From<crate::protocol::OpenError> for Error {
             crate::protocol::OpenError::Misuse(misuse) => Self::Misuse(misuse),
             crate::protocol::OpenError::Dead(dead) => Self::Host(dead.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+    use crate::protocol::{Entropy, Event, NoEntropy};
+    use crate::store::Memory;
+
+    /// Fails once, after so many draws: the instance that asked is dead.
+    struct FailsOnce(AtomicU32);
+
+    impl Entropy for FailsOnce {
+        fn salt(&self) -> Result<u64, NoEntropy> {
+            match self.0.fetch_sub(1, Ordering::SeqCst) {
+                1 => Err(NoEntropy("for a test".to_owned())),
+                _ => OsEntropy.salt(),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_dead_instance_loses_its_leases_and_the_next_one_starts_with_none() {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let entropy = Arc::new(FailsOnce(AtomicU32::new(12)));
+        let make = {
+            let clock = clock.clone();
+            move || Ok(Box::new(Native::new(clock.clone(), entropy.clone())) as Box<dyn Protocol>)
+        };
+        let store = Arc::new(Memory::new());
+        let options = Options { ttl: Duration::from_secs(1), drain: Duration::ZERO, ..Options::new("web-1") };
+        let leases = Leases::over(Box::new(make), store, clock, options).unwrap();
+        let (mut one, mut other) = (leases.candidate("one").await.unwrap(), leases.candidate("other").await.unwrap());
+        let mut elected = 0;
+        let dead = loop {
+            match one.next().await {
+                Ok(Update { event: Event::Elected { token }, .. }) => {
+                    elected = token.term.get();
+                    one.sealed(token);
+                }
+                Ok(_) => {}
+                Err(dead) => break dead,
+            }
+        };
+        assert!(dead.to_string().contains("for a test"), "{dead}");
+        while other.next().await.is_ok() {}
+        assert_eq!(one.status().await, None);
+
+        let mut again = leases.candidate("one").await.unwrap();
+        let token = loop {
+            if let Event::Elected { token } = again.next().await.unwrap().event {
+                break token;
+            }
+        };
+        assert!(elected > 0 && token.term.get() > elected, "what was held ran out by itself");
     }
 }

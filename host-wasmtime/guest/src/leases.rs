@@ -1,6 +1,7 @@
 //! The candidates of this instance. Nothing here calls an import.
 
 use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -13,9 +14,10 @@ use leasehold_core::time::Now;
 
 use crate::bindings::leasehold::protocol::types::Misuse;
 
-/// All candidates, sorted by number: numbers only grow.
+/// All candidates, sorted by number: numbers only grow. Boxed, since opening and closing move the
+/// others; a map would double the memory and cost 3 kB of code.
 pub(crate) struct Leases {
-    leases: Vec<(u32, Lease)>,
+    leases: Vec<(u32, Box<Lease>)>,
     opened: u32,
     /// What the last candidate was opened with: those with the same options share it.
     config: Option<Arc<Config>>,
@@ -28,7 +30,6 @@ pub(crate) struct Lease {
 }
 
 /// The texts of a lease, which its elector does without.
-
 pub(crate) struct Texts {
     name: String,
     holder: String,
@@ -48,7 +49,7 @@ impl Leases {
     ) -> Result<u32, Misuse> {
         self.opened = self.opened.checked_add(1).ok_or(Misuse::TooMany)?;
         let elector = Elector::new(self.shared(config), now, salt);
-        self.leases.push((self.opened, Lease { elector, texts }));
+        self.leases.push((self.opened, Box::new(Lease { elector, texts })));
         Ok(self.opened)
     }
 
@@ -60,7 +61,7 @@ impl Leases {
 
     pub(crate) fn get(&mut self, id: u32) -> Result<&mut Lease, Misuse> {
         let at = self.at(id)?;
-        self.leases.get_mut(at).map(|(_, lease)| lease).ok_or(Misuse::NoLease)
+        self.leases.get_mut(at).map(|(_, lease)| lease.as_mut()).ok_or(Misuse::NoLease)
     }
 
     fn at(&self, id: u32) -> Result<usize, Misuse> {

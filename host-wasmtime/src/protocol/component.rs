@@ -42,8 +42,8 @@ const TICK: Duration = Duration::from_millis(10);
 /// that the thread does not run.
 const TICKS: u64 = 10;
 
-/// About 100 000 leases.
-const MEMORY_BYTES: usize = 64 << 20;
+/// Room for several hundred thousand leases.
+const MEMORY_BYTES: usize = 256 << 20;
 
 /// The compiled component. Cheap to clone; one is enough for a process.
 #[derive(Clone)]
@@ -133,7 +133,9 @@ impl Component {
     }
 
     /// The exports and the store, for one call that ends in time.
-    fn elector(&mut self) -> (&bindings::exports::leasehold::protocol::elector::Guest, &mut Store<Host>) {
+    fn elector(
+        &mut self,
+    ) -> (&bindings::exports::leasehold::protocol::elector::Guest, &mut Store<Host>) {
         self.store.set_epoch_deadline(TICKS);
         (self.instance.leasehold_protocol_elector(), &mut self.store)
     }

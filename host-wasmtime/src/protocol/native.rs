@@ -9,8 +9,7 @@ use leasehold_core::record::{self, LeaseRecord, MAX_LEN, RecordFault};
 use leasehold_core::store;
 
 use super::{
-    Body, Dead, Entropy, Input, LeaseId, Open, OpenError, Outcome, Protocol, Request,
-    Status, Step,
+    Body, Dead, Entropy, Input, LeaseId, Open, OpenError, Outcome, Protocol, Request, Status, Step,
 };
 use crate::clock::Clock;
 
@@ -58,7 +57,10 @@ impl Protocol for Native {
         let config = self.shared(config);
         let Open { name, holder, .. } = options.clone();
         self.opened = lease;
-        self.leases.insert(LeaseId(lease), Lease { name, holder, elector: Elector::new(config, now, salt) });
+        self.leases.insert(
+            LeaseId(lease),
+            Lease { name, holder, elector: Elector::new(config, now, salt) },
+        );
         Ok(LeaseId(lease))
     }
 
@@ -111,11 +113,9 @@ impl Protocol for Native {
 fn decode<'a>(outcome: &'a Outcome, name: &str) -> store::Outcome<'a> {
     match outcome {
         Outcome::Absent => store::Outcome::Absent,
-        Outcome::Entry { value, version, age_ns } => store::Outcome::Entry {
-            record: read(value, name),
-            version: *version,
-            age_ns: *age_ns,
-        },
+        Outcome::Entry { value, version, age_ns } => {
+            store::Outcome::Entry { record: read(value, name), version: *version, age_ns: *age_ns }
+        }
         Outcome::Applied(version) => store::Outcome::Applied(*version),
         Outcome::Conflict => store::Outcome::Conflict,
         Outcome::Undecided => store::Outcome::Undecided,

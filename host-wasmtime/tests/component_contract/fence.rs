@@ -17,7 +17,9 @@ fn a_seal_is_the_same_inside_and_outside() {
     let mut names = Vec::new();
     for row in rows() {
         for token in tokens() {
-            for advance in [Advance::AtMost(0), Advance::AtMost(1), Advance::AtMost(2), Advance::Proven] {
+            for advance in
+                [Advance::AtMost(0), Advance::AtMost(1), Advance::AtMost(2), Advance::Proven]
+            {
                 let (verdict, next) = seal(row.as_ref(), token, advance);
                 names.push(verdict.name());
                 let answer = rules

@@ -27,7 +27,7 @@ fn memory_stays_flat_over_a_hundred_thousand_steps() {
             elector.call_step(&mut store, lease, &answer).unwrap().unwrap();
             answer = match store.data_mut().calls.drain(..).next_back() {
                 Some(Call::Read { op, .. }) => {
-                    let value = vec![b'x'; (round % 4_096) as usize];
+                    let value = vec![b'x'; (round % 512) as usize];
                     let version = round.to_be_bytes().to_vec();
                     let garbage = Entry { value, version, age_ns: None };
                     let outcome = if round % 2 == 0 {

@@ -4,9 +4,7 @@ use leasehold_host::COMPONENT;
 use wasmtime::component::{Component, HasSelf, Linker};
 use wasmtime::{Config, Engine, ResourceLimiter, Store};
 
-use bindings::leasehold::protocol::types::{
-    Authority, Clocks, Event, Options, Sample, Timing,
-};
+use bindings::leasehold::protocol::types::{Authority, Clocks, Event, Options, Sample, Timing};
 use bindings::leasehold::protocol::{clock, entropy, log, storage, types};
 
 mod bindings {

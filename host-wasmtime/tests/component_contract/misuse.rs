@@ -1,6 +1,8 @@
 //! Wrong arguments are answered, and the instance goes on.
 
-use crate::guest::wit::{Done, Entry, Input, Lineage, Misuse, Options, Outcome, Refusal, Timing, Token, Wake};
+use crate::guest::wit::{
+    Done, Entry, Input, Lineage, Misuse, Options, Outcome, Refusal, Timing, Token, Wake,
+};
 use crate::guest::{Call, fence, fresh, options};
 
 const TOKEN: Token = Token { lineage: Lineage { high: 0, low: 1 }, term: 1, nonce: 1 };

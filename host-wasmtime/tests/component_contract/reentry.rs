@@ -33,11 +33,10 @@ fn an_export_entered_during_an_import_is_misuse_and_the_outer_call_goes_on() {
     let status = elector.call_query(&mut store, lease).unwrap().unwrap();
     refused(&mut store, &["clock"]);
     assert_eq!(status.token.map(|token| token.term), Some(1), "the outer calls went on");
-    assert!(matches!(store.data().calls.as_slice(), [
-        Call::Read { op: 1, .. },
-        Call::Transact { op: 2, .. },
-        Call::Event { .. },
-    ]));
+    assert!(matches!(
+        store.data().calls.as_slice(),
+        [Call::Read { op: 1, .. }, Call::Transact { op: 2, .. }, Call::Event { .. },]
+    ));
 }
 
 /// Checks that `imports` were called in the last export, and all that they called was refused.
@@ -85,14 +84,11 @@ fn call_back_from_every_import(linker: &mut Linker<Host>) {
         )
         .unwrap();
     let mut log = linker.instance("leasehold:protocol/log@0.1.0").unwrap();
-    log.func_wrap(
-        "emit",
-        |mut store: StoreContextMut<'_, Host>, (lease, event): (u32, Event)| {
-            call_back(&mut store);
-            store.data_mut().calls.push(Call::Event { lease, event: format!("{event:?}") });
-            Ok(())
-        },
-    )
+    log.func_wrap("emit", |mut store: StoreContextMut<'_, Host>, (lease, event): (u32, Event)| {
+        call_back(&mut store);
+        store.data_mut().calls.push(Call::Event { lease, event: format!("{event:?}") });
+        Ok(())
+    })
     .unwrap();
 }
 

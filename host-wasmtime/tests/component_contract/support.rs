@@ -1,8 +1,8 @@
 //! A clock and random bits in the test's own hands.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use leasehold_core::lease::{Authority, Timing};
 use leasehold_core::time::{Clocks, Drift, Mono, Now};

@@ -32,10 +32,26 @@ fn the_same_tape_gives_the_same_steps_and_the_same_bytes() {
         seen.append(&mut world.seen);
     }
     for name in [
-        "Observing", "Standby", "Campaigning", "Confirming", "Sealing", "Leading", "Draining",
-        "Releasing", "Stopped", "event Standby", "event Elected", "event Leading",
-        "event Renewed", "event RenewalLate", "event Demoted", "event Ended", "event StoreDown",
-        "event StoreUp", "event StoreFault", "event Stopped",
+        "Observing",
+        "Standby",
+        "Campaigning",
+        "Confirming",
+        "Sealing",
+        "Leading",
+        "Draining",
+        "Releasing",
+        "Stopped",
+        "event Standby",
+        "event Elected",
+        "event Leading",
+        "event Renewed",
+        "event RenewalLate",
+        "event Demoted",
+        "event Ended",
+        "event StoreDown",
+        "event StoreUp",
+        "event StoreFault",
+        "event Stopped",
     ] {
         assert!(seen.contains(name), "the tapes never show {name}: {seen:?}");
     }
@@ -90,9 +106,12 @@ impl World {
             versions: 0,
             seen: BTreeSet::new(),
         };
-        for (name, holder) in
-            [("settlement", "one"), ("settlement", "two"), ("shards/2/0", "one"), ("shards/2/0", "x@y:1")]
-        {
+        for (name, holder) in [
+            ("settlement", "one"),
+            ("settlement", "two"),
+            ("shards/2/0", "one"),
+            ("shards/2/0", "x@y:1"),
+        ] {
             let mut open = options(name, holder);
             open.instance = Nonce(world.dice.draw());
             if seed % 2 == 1 {
@@ -120,7 +139,8 @@ impl World {
         if self.dice.one_in(400) {
             self.tamper();
         }
-        let (chosen, input) = if self.dice.one_in(12) { self.anything() } else { self.whatever_is_due() };
+        let (chosen, input) =
+            if self.dice.one_in(12) { self.anything() } else { self.whatever_is_due() };
         self.step(chosen, input);
         if self.candidates[chosen].wake == Wake::Idle || self.dice.one_in(600) {
             self.reopen(chosen);
@@ -243,7 +263,9 @@ impl World {
                 version: row.version,
                 age_ns: (self.seed % 2 == 1).then(|| now.since(row.written)),
             }),
-            Body::Write { expect, .. } if *expect != row.map(|row| row.version) => Outcome::Conflict,
+            Body::Write { expect, .. } if *expect != row.map(|row| row.version) => {
+                Outcome::Conflict
+            }
             Body::Write { value, .. } => {
                 let version = self.version();
                 let row = Row { value: value.clone(), version, written: now };

@@ -9,16 +9,19 @@
 #![cfg(target_arch = "wasm32")]
 #![allow(unexpected_cfgs, reason = "`panics` is given on the command line, by the check only")]
 
+use core::fmt::{self, Display, Write as _};
 use core::hint::black_box;
 use core::panic::PanicInfo;
 use core::slice;
 
 use leasehold_core::fence::{self, Advance, Digest, FenceRow, StepRow};
+use leasehold_core::label::{Label, Name, Note};
 use leasehold_core::lease::{Authority, Config, Elector, Input, Timing};
-use leasehold_core::record;
+use leasehold_core::observe::Event;
 use leasehold_core::store::{OpId, Outcome, Version};
 use leasehold_core::time::{Clocks, Drift, Mono, Now};
 use leasehold_core::token::{Lineage, Nonce, Term, Token};
+use leasehold_core::{record, wire};
 
 #[link(wasm_import_module = "probe")]
 unsafe extern "C" {
@@ -31,39 +34,47 @@ fn panic(_info: &PanicInfo<'_>) -> ! {
     unsafe { panicked() }
 }
 
-/// Decodes `len` bytes at `bytes`, and encodes what they held into `room` bytes at `buffer`.
+/// Decodes `len` bytes at `bytes` as a record, and encodes what they held into `room` bytes at
+/// `buffer`.
 ///
 /// # Safety
 /// `bytes` must be readable, `buffer` writable, for as many bytes as said; they do not overlap.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn decode_and_encode(
-    bytes: *const u8,
-    len: usize,
-    buffer: *mut u8,
-    room: usize,
-) {
+pub unsafe extern "C" fn record(bytes: *const u8, len: usize, buffer: *mut u8, room: usize) {
     // SAFETY: the caller's promise.
     let (bytes, buffer) =
         unsafe { (slice::from_raw_parts(bytes, len), slice::from_raw_parts_mut(buffer, room)) };
-    match record::decode(bytes) {
-        Ok(record) => {
-            let _ = black_box(record::encode(&record, buffer));
-        }
-        Err(fault) => {
-            black_box(fault);
-        }
-    }
+    judge(record::decode(bytes).map(|record| judge(record::encode(&record, buffer))));
 }
 
-/// Reads a token from its text.
+/// The same with both messages of [`wire`].
+///
+/// # Safety
+/// As for [`record`](fn@record).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn message(bytes: *const u8, len: usize, buffer: *mut u8, room: usize) {
+    // SAFETY: the caller's promise.
+    let (bytes, buffer) =
+        unsafe { (slice::from_raw_parts(bytes, len), slice::from_raw_parts_mut(buffer, room)) };
+    let input = wire::decode_input(bytes);
+    judge(input.map(|(now, input)| judge(wire::encode_input(now, &input, buffer))));
+    judge(wire::decode_step(bytes).map(|step| judge(wire::encode_step(&step, buffer))));
+}
+
+/// Reads everything that is read from a text.
 ///
 /// # Safety
 /// `text` must be readable for `len` bytes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn parse_token(text: *const u8, len: usize) {
+pub unsafe extern "C" fn parse(text: *const u8, len: usize) {
     // SAFETY: the caller's promise.
     let text = unsafe { slice::from_raw_parts(text, len) };
-    let _ = black_box(str::from_utf8(text).map(str::parse::<Token>));
+    let Ok(text) = str::from_utf8(text) else { return };
+    judge(text.parse::<Token>().map(show));
+    judge(text.parse::<Digest>().map(show));
+    judge(Name::chosen(text).map(show));
+    judge(Label::new(text).map(show));
+    judge(Note::new(text).map(show));
 }
 
 /// Seals with any row, token and reach.
@@ -111,14 +122,8 @@ pub unsafe extern "C" fn configure(words: *const u64) {
     let authority =
         error_ns.map_or(Authority::LocalObservation, |error_ns| Authority::StoreClock { error_ns });
     let clocks = Clocks { wall: words.flag(), resolution_ns: words.word() };
-    match Config::new(words.nonce(), timing, authority, clocks) {
-        Ok(config) => {
-            black_box(Elector::new(&config, words.now(), words.word()));
-        }
-        Err(misuse) => {
-            black_box(misuse);
-        }
-    }
+    let config = Config::new(words.nonce(), timing, authority, clocks);
+    judge(config.map(|config| black_box(Elector::new(&config, words.now(), words.word())).state()));
 }
 
 /// Gives any input to an elector in any state, and asks it everything.
@@ -137,7 +142,11 @@ pub unsafe extern "C" fn step(
     let (elector, bytes) = unsafe { (&mut *elector, slice::from_raw_parts(bytes, len)) };
     let mut words = Words(words);
     let input = words.input(bytes);
-    let _ = black_box(elector.step(words.now(), input));
+    match black_box(elector.step(words.now(), input)).event {
+        Some(Event::Demoted { reason, .. }) => show(reason),
+        Some(Event::StoreFault(fault)) => show(fault),
+        _ => {}
+    }
     let now = words.now();
     black_box((elector.may_start(now), elector.may_finish(now), elector.remaining_ns(now)));
     black_box((elector.stop_at(now), elector.valid_until(now), elector.token(), elector.state()));
@@ -153,6 +162,28 @@ pub unsafe extern "C" fn index(words: *const u64) {
     let mut words = Words(words);
     let digest = words.digest();
     black_box(digest.0[words.word() as usize]);
+}
+
+/// Uses what came of it.
+fn judge<T, E: Display>(outcome: Result<T, E>) {
+    match outcome {
+        Ok(value) => drop(black_box(value)),
+        Err(error) => show(error),
+    }
+}
+
+/// Writes it for people: the messages are without a panic path too.
+fn show(value: impl Display) {
+    let _ = write!(Nowhere, "{value}");
+}
+
+struct Nowhere;
+
+impl fmt::Write for Nowhere {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        black_box(text);
+        Ok(())
+    }
 }
 
 /// Values from memory: as many words as the reader asks for, each read once.

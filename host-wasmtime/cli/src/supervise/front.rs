@@ -84,11 +84,6 @@ impl Keeper {
         self.send(&Request::Forward(signal), 0)
     }
 
-    /// Ends the tree in order: SIGTERM now, SIGKILL after the grace, at `kill_at` at the latest.
-    pub(crate) fn end(&mut self) -> io::Result<()> {
-        self.send(&Request::End, 0)
-    }
-
     /// Ends the tree at once with SIGKILL: the lease is lost already.
     pub(crate) fn kill(&mut self) -> io::Result<()> {
         self.send(&Request::Kill, 0)

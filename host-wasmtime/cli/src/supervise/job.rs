@@ -101,7 +101,7 @@ impl Job {
     }
 
     /// Begins the end in order: SIGTERM now, SIGKILL after the grace.
-    pub(super) fn end(&mut self, now: Mono) {
+    fn end(&mut self, now: Mono) {
         if !self.ending {
             self.ending = true;
             let grace_ns = self.deadlines.kill_at.since(self.deadlines.term_at);

@@ -126,7 +126,6 @@ impl Keeper {
                 }
                 (Request::Extend(deadlines), Some(job)) => job.extend(deadlines),
                 (Request::Forward(signal), Some(job)) => job.forward(signal),
-                (Request::End, Some(job)) => job.end(clock::now()),
                 (Request::Kill, Some(job)) => job.kill(),
                 (Request::Launch(..), Some(_)) | (_, None) => return Err(Malformed),
             }

@@ -22,8 +22,6 @@ pub(super) enum Request {
     Extend(Deadlines),
     /// Pass a signal on to the command's process group.
     Forward(Signal),
-    /// SIGTERM now, SIGKILL after the grace.
-    End,
     /// SIGKILL now.
     Kill,
 }
@@ -89,8 +87,7 @@ impl Request {
                 frame.number(signal.as_raw());
                 frame
             }
-            Self::End => Frame::new(3),
-            Self::Kill => Frame::new(4),
+            Self::Kill => Frame::new(3),
         }
         .close()
     }
@@ -111,8 +108,7 @@ impl Request {
             }
             1 => Self::Extend(fields.deadlines()?),
             2 => Self::Forward(Signal::from_named_raw(fields.number()?).ok_or(Malformed)?),
-            3 => Self::End,
-            4 => Self::Kill,
+            3 => Self::Kill,
             _ => return Err(Malformed),
         };
         fields.end().map(|()| request)
@@ -371,7 +367,6 @@ mod tests {
             Request::Launch(launch, DEADLINES),
             Request::Extend(DEADLINES),
             Request::Forward(Signal::USR1),
-            Request::End,
             Request::Kill,
         ]
     }

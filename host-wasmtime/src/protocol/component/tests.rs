@@ -112,8 +112,11 @@ fn an_answer_that_no_component_of_ours_gives_is_the_end() {
     let engine = Engine::of(&component("i32.const 64"), None).unwrap();
     let mut instance = instance(&engine);
     // A result whose discriminant is out of range.
-    instance.store.data_mut().event =
-        Some(Event::Elected(types::Token { lineage: types::Lineage { high: 0, low: 0 }, term: 0, nonce: 0 }));
+    instance.store.data_mut().event = Some(Event::Elected(types::Token {
+        lineage: types::Lineage { high: 0, low: 0 },
+        term: 0,
+        nonce: 0,
+    }));
     let dead = instance.step(LeaseId(0), Input::Tick).unwrap_err();
     assert!(dead.to_string().contains("made up a token"), "{dead}");
 }

@@ -142,8 +142,7 @@ pub(super) fn event(event: wit::Event) -> Result<Event, Dead> {
 
 fn token(token: wit::Token) -> Result<Token, Dead> {
     let wit::Token { lineage, term, nonce } = token;
-    let term =
-        Term::new(term).ok_or_else(|| Dead::because("the component made up a token"))?;
+    let term = Term::new(term).ok_or_else(|| Dead::because("the component made up a token"))?;
     Ok(Token { lineage: self::lineage(lineage), term, nonce: Nonce(nonce) })
 }
 
