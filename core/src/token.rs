@@ -96,7 +96,10 @@ pub struct NotAToken;
 
 impl fmt::Display for NotAToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("not a token: expected 32 hex digits / a term of 1 to 2^63-1 / 16 hex digits, lower case, no leading zero")
+        f.write_str(
+            "not a token: expected 32 hex digits / a term of 1 to 2^63-1 / 16 hex \
+             digits, lower case, no leading zero",
+        )
     }
 }
 

@@ -2,7 +2,9 @@
 
 use core::ops::Deref;
 
-use super::{Attempts, Authority, Base, Cause, Claim, Config, Elector, Facts, FaultKind, State};
+use super::{
+    Attempts, Authority, Base, Cause, Claim, Config, Elector, Facts, FaultKind, State, Told,
+};
 use crate::observe::{Event, Owner, StoreFault};
 use crate::record::{Kind, LeaseRecord, RecordFault};
 use crate::store::{Outcome, Version};
@@ -90,7 +92,8 @@ impl<C: Deref<Target = Config>> Elector<C> {
                 self.until = now.mono.after(over_ns - age_ns);
             }
             _ => {
-                if !unchanged {
+                // A window that began by the store's clock is none of ours.
+                if !unchanged || self.by_age {
                     self.until = now.mono.after(window_ns);
                 }
                 self.by_age = false;
@@ -103,7 +106,9 @@ impl<C: Deref<Target = Config>> Elector<C> {
         let poll_ns = self.entropy.spread(self.config.timing.poll_ns);
         self.due = now.mono.after(poll_ns);
         if self.by_age {
-            self.due = self.due.min(self.until);
+            // Not at once again, should the store's clock stand still just before.
+            let again = now.mono.after(self.config.timing.retry_ns);
+            self.due = self.due.min(self.until.max(again));
         }
         let news = !same_owner || (self.facts.alive && !was_alive);
         let owner = Owner { holder: record.holder, instance: record.instance, token };
@@ -241,6 +246,8 @@ impl<C: Deref<Target = Config>> Elector<C> {
         self.watched = false;
         self.claim = None;
         self.attempts = Attempts::EMPTY;
+        // A wish to resign was for what this might have won.
+        self.facts.told = self.facts.told.filter(|told| *told == Told::Stop);
         if self.state != State::Observing {
             self.go(Cause::Unsettled);
         }

@@ -304,10 +304,13 @@ impl<C: Deref<Target = Config>> Elector<C> {
         if self.may_start(now) { self.left_ns(now, self.config.stop_ns) } else { 0 }
     }
 
-    /// When nothing may start any more, as seen from `now`; none where nothing is held.
+    /// When nothing may start any more, as seen from `now`: not later than `now` once the term is
+    /// being ended. None where nothing is held.
     #[must_use]
     pub fn stop_at(&self, now: Now) -> Option<Mono> {
-        self.holds().then_some(now.mono.after(self.left_ns(now, self.config.stop_ns)))
+        let ending = matches!(self.state, State::Draining | State::Releasing);
+        let left_ns = if ending { 0 } else { self.left_ns(now, self.config.stop_ns) };
+        self.holds().then_some(now.mono.after(left_ns))
     }
 
     /// When nothing may finish any more, as seen from `now`; none where nothing is held.
@@ -467,7 +470,11 @@ impl<C: Deref<Target = Config>> Elector<C> {
             }
             (purpose, _) => {
                 self.facts.down = true;
-                self.failed(now, now.mono, purpose != Purpose::Read);
+                self.failed(
+                    now,
+                    flight.sent.after(self.config.timing.attempt_ns),
+                    purpose != Purpose::Read,
+                );
                 None
             }
         }
@@ -588,7 +595,6 @@ impl<C: Deref<Target = Config>> Elector<C> {
             Due::End(how) => self.end(now, how),
             Due::Campaign => self.campaign(now),
             Due::Forget => {
-                self.facts.told = self.facts.told.filter(|told| *told == Told::Stop);
                 self.unsettle();
                 None
             }

@@ -65,7 +65,13 @@ fn show(record: &LeaseRecord<'_>, age_ns: Option<u64>, place: &Place, json: bool
     }
     let age = match age_ms {
         _ if writer_is_dead => ", its machine has rebooted since".to_owned(),
-        Some(age_ms) => format!(", renewed {}.{:03} s ago", age_ms / 1000, age_ms % 1000),
+        Some(age_ms) => {
+            let what = match record.state {
+                State::Held { .. } => "renewed",
+                State::Offered { .. } | State::Released { .. } => "given up",
+            };
+            format!(", {what} {}.{:03} s ago", age_ms / 1000, age_ms % 1000)
+        }
         None => String::new(),
     };
     let state = match record.state {

@@ -16,7 +16,7 @@ use bindings::leasehold::protocol::types::Misuse;
 
 #[allow(missing_docs, unused_qualifications)]
 mod bindings {
-    wit_bindgen::generate!({ path: "../wit", world: "protocol", generate_all });
+    wit_bindgen::generate!({ path: "../wit", world: "protocol" });
 }
 
 struct Guest;

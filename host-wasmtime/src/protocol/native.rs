@@ -36,10 +36,6 @@ impl Native {
         Self { clock, entropy, leases: BTreeMap::new(), opened: 0, config: None }
     }
 
-    fn lease(&mut self, lease: LeaseId) -> Result<&mut Lease, Dead> {
-        self.leases.get_mut(&lease).ok_or_else(|| Dead::no_lease(lease))
-    }
-
     fn shared(&mut self, config: Config) -> Arc<Config> {
         match &self.config {
             Some(shared) if **shared == config => shared.clone(),
@@ -69,15 +65,14 @@ impl Protocol for Native {
     }
 
     fn step(&mut self, lease: LeaseId, input: Input) -> Result<Step, Dead> {
-        let (clock, entropy) = (self.clock.clone(), self.entropy.clone());
-        let lease = self.lease(lease)?;
-        let now = clock.now();
+        let lease = self.leases.get_mut(&lease).ok_or_else(|| Dead::no_lease(lease))?;
+        let now = self.clock.now();
         let input = match &input {
             Input::Tick => lease::Input::Tick,
             Input::Done { op, outcome } => lease::Input::Done {
                 op: *op,
                 outcome: decode(outcome, &lease.name),
-                salt: entropy.salt().map_err(Dead::because)?,
+                salt: self.entropy.salt().map_err(Dead::because)?,
             },
             Input::Sealed(token) => lease::Input::Sealed(*token),
             Input::SealRefused { token, floor } => {
@@ -94,9 +89,8 @@ impl Protocol for Native {
     }
 
     fn status(&mut self, lease: LeaseId) -> Result<Status, Dead> {
-        let clock = self.clock.clone();
-        let elector = &self.lease(lease)?.elector;
-        let now = clock.now();
+        let Lease { elector, .. } = self.leases.get(&lease).ok_or_else(|| Dead::no_lease(lease))?;
+        let now = self.clock.now();
         Ok(Status {
             state: elector.state(),
             token: elector.token(),

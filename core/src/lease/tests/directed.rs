@@ -707,6 +707,56 @@ fn the_store_clock_frees_a_dead_holders_record_without_a_window() {
 }
 
 #[test]
+fn a_window_by_the_store_clock_is_not_finished_by_our_own() {
+    let mut rig = Rig::with(held_by_rival(7), Authority::StoreClock { error_ns: MS });
+    rig.tick();
+    let request = rig.request.take().unwrap();
+    let key = rig.key.clone();
+    let nearly_over = key.read(Some(10_000 * MS));
+    rig.input(Input::Done { op: request.op, outcome: nearly_over, salt: 3 });
+    rig.next_request();
+    rig.answer(1);
+    let from = rig.now.mono;
+    rig.run_while(|state| state == State::Standby);
+    assert!(
+        rig.now.mono.since(from) >= 10_000 * MS,
+        "an entry that lost its age is observed from then on"
+    );
+}
+
+#[test]
+fn a_store_that_fails_at_once_is_not_asked_in_a_spin() {
+    for outcome in [Outcome::Unknown, Outcome::Unavailable, Outcome::Undecided, Outcome::Conflict] {
+        let mut rig = Rig::leading();
+        let from = rig.now.mono;
+        let mut requests = 0;
+        while rig.elector.state() == State::Leading {
+            if rig.request.is_some() {
+                requests += 1;
+                rig.fail(outcome);
+            } else {
+                rig.until_wake();
+            }
+        }
+        assert!(requests <= 12, "{requests} requests in {} ns", rig.now.mono.since(from));
+    }
+}
+
+#[test]
+fn a_renewal_acknowledged_while_draining_gives_time_to_finish_but_none_to_start() {
+    let mut rig = Rig::leading();
+    let request = rig.next_request();
+    rig.perform(&request);
+    rig.request = None;
+    rig.input(Input::Resign);
+    let valid_until = rig.elector.valid_until(rig.now).unwrap();
+    assert!(matches!(rig.reply(&request), Some(Event::Renewed { .. })));
+    assert!(rig.elector.valid_until(rig.now).unwrap() > valid_until);
+    assert!(rig.elector.stop_at(rig.now).unwrap() <= rig.now.mono);
+    assert!(!rig.may_start() && rig.may_finish());
+}
+
+#[test]
 fn an_entry_without_an_age_is_observed() {
     let mut rig = Rig::with(held_by_rival(7), Authority::StoreClock { error_ns: MS });
     rig.tick();

@@ -229,10 +229,10 @@ impl World {
         let step = node.elector.step(node.now(at), input);
         match (step.event, input) {
             (Some(Event::Leading { .. }), _) => {
-                node.working_until = node.elector.valid_until(node.now(at))
+                node.working_until = node.elector.valid_until(node.now(at));
             }
             (Some(Event::Demoted { reason, .. }), _) if !reason.is_gentle() => {
-                node.working_until = None
+                node.working_until = None;
             }
             (_, Input::Drained(_)) => node.working_until = None,
             _ if node.working_until.is_some() && node.elector.state() != State::Releasing => {

@@ -270,10 +270,12 @@ fn follow(
                     held.lost = Some(Lost::Demoted(reason));
                     say(format!("{name}: lost: {}", trouble.unwrap_or_else(|| reason.to_string())));
                 }
+                // Without a complaint of the store: it did not answer, or somebody changed the record.
                 Event::RenewalLate { .. } => {
-                    let why = trouble.unwrap_or_else(|| "no answer in time".to_owned());
-                    say(format!("{name}: not renewed yet: {why}"));
+                    let why = trouble.map(|why| format!(": {why}")).unwrap_or_default();
+                    say(format!("{name}: not renewed yet{why}"));
                 }
+                Event::StoreFault(fault) => say(format!("{name}: {}", trouble.unwrap_or_else(|| fault.to_string()))),
                 _ => {}
             }
         }

@@ -111,7 +111,7 @@ fn memory_beyond_the_limit_is_not_given() {
 fn an_answer_that_no_component_of_ours_gives_is_the_end() {
     let engine = Engine::of(&component("i32.const 64"), None).unwrap();
     let mut instance = instance(&engine);
-    // A result whose discriminant is out of range.
+    // As if the component had logged a token of term 0.
     instance.store.data_mut().event = Some(Event::Elected(types::Token {
         lineage: types::Lineage { high: 0, low: 0 },
         term: 0,
