@@ -4,6 +4,7 @@
 use core::fmt;
 
 use crate::label::Label;
+use crate::record::RecordFault;
 use crate::time::Mono;
 use crate::token::{Lineage, Nonce, Token};
 
@@ -182,23 +183,31 @@ impl fmt::Display for StoreFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::RecordGone => f.write_str(
-                "the lease's record is gone from the store: somebody deleted or replaced it; restore the store, nothing will be re-created",
+                "the lease's record is gone from the store: somebody deleted or \
+                 replaced it; restore the store, nothing will be re-created",
             ),
-            Self::Malformed { offset } => fmt::Display::fmt(&crate::record::RecordFault::Malformed { offset: *offset }, f),
-            Self::Newer { format } => fmt::Display::fmt(&crate::record::RecordFault::Newer { format: *format }, f),
+            Self::Malformed { offset } => {
+                fmt::Display::fmt(&RecordFault::Malformed { offset: *offset }, f)
+            }
+            Self::Newer { format } => fmt::Display::fmt(&RecordFault::Newer { format: *format }, f),
             Self::ForeignLineage { known, found } => write!(
                 f,
-                "the record belongs to lineage {found}, not to {known}: it was re-created or is another store's"
+                "the record belongs to lineage {found}, not to {known}: it was re-created or is \
+                 another store's"
             ),
             Self::WentBack { floor, found } => write!(
                 f,
-                "the record shows term {found} after term {floor}: the store was rolled back; the next term will be above {floor}"
+                "the record shows term {found} after term {floor}: the store was rolled back; \
+                 the next term will be above {floor}"
             ),
             Self::BeyondMaxAdvance { floor, found } => write!(
                 f,
-                "a fence has seen term {floor} and the record is at {found}: too far apart to be a rolled-back store; find out which resource has the wrong floor"
+                "a fence has seen term {floor} and the record is at {found}: too far apart to be \
+                 a rolled-back store; find out which resource has the wrong floor"
             ),
-            Self::Exhausted => f.write_str("the last term of this lease has been used: use a new name"),
+            Self::Exhausted => {
+                f.write_str("the last term of this lease has been used: use a new name")
+            }
         }
     }
 }

@@ -138,11 +138,13 @@ impl fmt::Display for RecordFault {
         match self {
             Self::Newer { format } => write!(
                 f,
-                "the record has format {format} and this build reads format 1: use the newer leasehold"
+                "the record has format {format} and this build reads format 1: use the \
+                 newer leasehold"
             ),
             Self::Malformed { offset } => write!(
                 f,
-                "the record is not one that leasehold wrote (byte {offset}): somebody edited it; restore it by hand, it will not be overwritten"
+                "the record is not one that leasehold wrote (byte {offset}): somebody edited \
+                 it; restore it by hand, it will not be overwritten"
             ),
         }
     }
@@ -175,7 +177,8 @@ impl fmt::Display for DoesNotFit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "a record needs up to {MAX_LEN} bytes, a ttl of 1 to {MAX_TTL_MS} ms and dates before 2555"
+            "a record needs up to {MAX_LEN} bytes, a ttl of 1 to {MAX_TTL_MS} ms and dates \
+             before 2555"
         )
     }
 }

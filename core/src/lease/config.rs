@@ -204,7 +204,8 @@ impl fmt::Display for Misuse {
             Self::Ttl => write!(f, "the ttl must be 1 ms to {MAX_TTL_MS} ms (one day)"),
             Self::TooShort { ttl_ms } => write!(
                 f,
-                "the ttl is too short for its renewals, drain and guard: use at least {ttl_ms} ms, or a shorter drain"
+                "the ttl is too short for its renewals, drain and guard: use at \
+                 least {ttl_ms} ms, or a shorter drain"
             ),
             Self::Renewal { renew_ns } => write!(
                 f,

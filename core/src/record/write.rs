@@ -88,6 +88,9 @@ impl<'b> Out<'b> {
         let mut digits = [b'0'; 20];
         let mut rest = number;
         for digit in digits.iter_mut().rev() {
+            if rest == 0 {
+                break;
+            }
             *digit = b'0' + (rest % 10) as u8;
             rest /= 10;
         }
