@@ -53,7 +53,7 @@ pub(super) fn millis(date: Civil) -> Option<u64> {
     days.checked_mul(DAY_MS)?.checked_add(in_day)
 }
 
-/// The period that ends after `days`, of periods one after another, and the days of it before that.
+/// Walks through periods, one after another: the one that `days` ends in, and the days left for it.
 fn find(
     periods: RangeInclusive<u64>,
     length: impl Fn(u64) -> u64,

@@ -1,0 +1,15 @@
+//! `leasehold` as people meet it: real processes on a real SQLite file, killed, stopped, woken and
+//! misled. A test waits for events, never for a fixed time, and judges the order of events by
+//! CLOCK_BOOTTIME.
+#![cfg(target_os = "linux")]
+
+mod bad_input;
+mod contention;
+mod exit_codes;
+mod fence_commands;
+mod frozen;
+mod life;
+mod rig;
+mod status;
+mod store_faults;
+mod supervision;

@@ -1,0 +1,54 @@
+//! Processes as `/proc` shows them.
+
+use std::fs;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// A living process, as it was seen at one moment; one that waits to be reaped is dead.
+#[derive(Clone, Debug)]
+pub(crate) struct Process {
+    pub(crate) pid: Pid,
+    pub(crate) session: i32,
+    pub(crate) state: char,
+    command_line: Vec<u8>,
+}
+
+impl Process {
+    /// All whose environment has an entry that begins with `mark`.
+    pub(super) fn marked(mark: &str) -> Vec<Self> {
+        let pids = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
+            Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)
+        });
+        pids.filter(|pid| is_marked(*pid, mark.as_bytes())).filter_map(Self::look_up).collect()
+    }
+
+    pub(crate) fn is_keeper(&self) -> bool {
+        self.command_line.split(|byte| *byte == 0).nth(1) == Some(b"__keeper")
+    }
+
+    pub(super) fn is_stopped(pid: Pid) -> bool {
+        Self::look_up(pid).is_none_or(|process| process.state == 'T')
+    }
+
+    fn look_up(pid: Pid) -> Option<Self> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The program's name before them may hold anything, even parentheses.
+        let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+        let state = fields.next()?.chars().next()?;
+        let _parent_and_group = (fields.next()?, fields.next()?);
+        let session = fields.next()?.parse().ok()?;
+        let command_line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        let is_dead = matches!(state, 'Z' | 'X');
+        (!is_dead).then_some(Self { pid, session, state, command_line })
+    }
+}
+
+fn is_marked(pid: Pid, mark: &[u8]) -> bool {
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    environment.split(|byte| *byte == 0).any(|entry| entry.starts_with(mark))
+}
+
+/// Sends a signal to a process that a test started; it may have ended meanwhile.
+pub(crate) fn signal(pid: Pid, signal: Signal) {
+    let _ = kill_process(pid, signal);
+}
