@@ -169,6 +169,20 @@ pub fn decode(bytes: &[u8]) -> Result<LeaseRecord<'_>, RecordFault> {
     read::record(bytes)
 }
 
+/// Reads the record that stands under the key of the lease `name`. One with another name is none.
+///
+/// # Errors
+/// As for [`decode`].
+pub fn decode_named<'a>(name: &str, bytes: &'a [u8]) -> Result<LeaseRecord<'a>, RecordFault> {
+    const NAME_AT: usize = br#"{"format":1,"name":""#.len();
+    let record = decode(bytes)?;
+    if record.name.as_str() == name {
+        Ok(record)
+    } else {
+        Err(RecordFault::Malformed { offset: NAME_AT })
+    }
+}
+
 /// A buffer too short for a record, or a number out of its range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DoesNotFit;

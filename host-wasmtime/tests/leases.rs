@@ -25,7 +25,7 @@ async fn over_both<Body>(body: impl Fn(Make) -> Body)
 where
     Body: Future<Output = ()>,
 {
-    timeout(PATIENCE, body(Arc::new(|store, options| Leases::native(store, options)))).await.expect("in time");
+    timeout(PATIENCE, body(Arc::new(Leases::native))).await.expect("in time");
     static ENGINE: LazyLock<Engine> = LazyLock::new(|| Engine::new(None).expect("an engine"));
     let component: Make = Arc::new(|store, options| Leases::component(&ENGINE, store, options));
     timeout(PATIENCE, body(component)).await.expect("in time");

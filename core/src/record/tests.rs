@@ -149,3 +149,9 @@ fn what_is_too_long_is_refused_before_it_is_read() {
     let long = TEXT.replace("\"note\":\"\"", &std::format!("\"note\":\"{}\"", "x".repeat(MAX_LEN)));
     assert_eq!(decode(long.as_bytes()), Err(RecordFault::Malformed { offset: MAX_LEN }));
 }
+
+#[test]
+fn a_record_under_another_leases_key_is_none() {
+    assert_eq!(decode_named("settlement", TEXT.as_bytes()), Ok(record()));
+    assert_eq!(decode_named("settle", TEXT.as_bytes()), Err(RecordFault::Malformed { offset: 20 }));
+}

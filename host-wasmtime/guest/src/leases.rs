@@ -78,8 +78,6 @@ impl Leases {
 
 impl Texts {
     const PREFIX: &'static str = "lease/";
-    /// Where the name stands in a record's bytes.
-    const NAME_AT: usize = br#"{"format":1,"name":""#.len();
 
     pub(crate) fn new(name: String, holder: String) -> Result<Self, Misuse> {
         Name::new(&name).map_err(|_| Misuse::Name)?;
@@ -91,14 +89,8 @@ impl Texts {
         [Self::PREFIX, &self.name].concat()
     }
 
-    /// A record under another lease's key is none.
     pub(crate) fn decode<'a>(&self, value: &'a [u8]) -> Result<LeaseRecord<'a>, RecordFault> {
-        let record = record::decode(value)?;
-        if record.name.as_str() == self.name {
-            Ok(record)
-        } else {
-            Err(RecordFault::Malformed { offset: Self::NAME_AT })
-        }
+        record::decode_named(&self.name, value)
     }
 
     /// None only for texts that were not checked: what is not sent ends by its deadline.

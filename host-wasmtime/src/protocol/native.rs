@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use leasehold_core::label::{Label, Name};
 use leasehold_core::lease::{self, Config, Elector};
-use leasehold_core::record::{self, LeaseRecord, MAX_LEN, RecordFault};
+use leasehold_core::record::{self, MAX_LEN};
 use leasehold_core::store;
 
 use super::{
@@ -103,12 +103,12 @@ impl Protocol for Native {
     }
 }
 
-/// The store's answer as the core takes it. A record under another lease's key is none.
+/// The store's answer as the core takes it.
 fn decode<'a>(outcome: &'a Outcome, name: &str) -> store::Outcome<'a> {
     match outcome {
         Outcome::Absent => store::Outcome::Absent,
         Outcome::Entry { value, version, age_ns } => {
-            store::Outcome::Entry { record: read(value, name), version: *version, age_ns: *age_ns }
+            store::Outcome::Entry { record: record::decode_named(name, value), version: *version, age_ns: *age_ns }
         }
         Outcome::Applied(version) => store::Outcome::Applied(*version),
         Outcome::Conflict => store::Outcome::Conflict,
@@ -116,16 +116,6 @@ fn decode<'a>(outcome: &'a Outcome, name: &str) -> store::Outcome<'a> {
         Outcome::Unavailable => store::Outcome::Unavailable,
         Outcome::Unknown => store::Outcome::Unknown,
         Outcome::Gone => store::Outcome::Gone,
-    }
-}
-
-fn read<'a>(value: &'a [u8], name: &str) -> Result<LeaseRecord<'a>, RecordFault> {
-    const NAME_AT: usize = br#"{"format":1,"name":""#.len();
-    let record = record::decode(value)?;
-    if record.name.as_str() == name {
-        Ok(record)
-    } else {
-        Err(RecordFault::Malformed { offset: NAME_AT })
     }
 }
 

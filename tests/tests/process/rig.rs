@@ -97,17 +97,16 @@ impl Scene {
 
     pub(crate) fn start(&self, command: &mut Command) -> Started {
         let number = self.started.fetch_add(1, Ordering::Relaxed);
-        let mark = format!("{MARK}={}:{number}", self.root.path().display());
-        let (_, value) = mark.split_once('=').expect("an =");
+        let value = format!("{}:{number}:", self.root.path().display());
         let words = |of: &str| self.root.path().join(format!("{number}.{of}"));
         let (stdout, stderr) = (words("stdout"), words("stderr"));
         let child = command
-            .env(MARK, value)
+            .env(MARK, &value)
             .stdout(File::create(&stdout).unwrap())
             .stderr(File::create(&stderr).unwrap())
             .spawn()
             .unwrap_or_else(|error| panic!("{}: {error}", command.get_program().display()));
-        Started { child, mark, stdout, stderr }
+        Started { child, mark: format!("{MARK}={value}"), stdout, stderr }
     }
 
     /// Every file of the folder, SQLite's log and lock memory aside.

@@ -474,6 +474,7 @@ fn a_monotonic_clock_that_goes_back_ends_the_lease_and_releases_nothing() {
 fn a_wall_clock_that_goes_missing_disrupts() {
     let mut rig = Rig::leading();
     rig.now.wall_ns = None;
+    assert!(!rig.may_start() && !rig.may_finish());
     assert_eq!(demoted(rig.tick()), Some(Reason::Disrupted));
 }
 

@@ -11,7 +11,9 @@ use std::vec::Vec;
 
 use super::*;
 use crate::label::{Label, Name};
+use crate::observe::StoreFault;
 use crate::record::{LeaseRecord, MAX_LEN, decode, encode};
+use crate::store::{Body, Draft};
 use crate::time::{Clocks, Drift, MILLISECOND_NS};
 
 std::thread_local! {

@@ -48,8 +48,22 @@ impl Store {
         self.open().execute_batch(sql).unwrap();
     }
 
+    /// None: there never was a record.
     pub(crate) fn row(&self) -> Option<Row> {
-        row(&self.open())
+        let select = "SELECT value, written FROM leasehold_kv WHERE key = 'lease/' || ?";
+        let row: Option<(String, i64)> = self
+            .open()
+            .query_row(select, [LEASE], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()
+            .unwrap();
+        row.map(|(value, written_ms)| {
+            let record = record::decode(value.as_bytes()).unwrap();
+            Row {
+                token: record.token,
+                kind: record.state.kind(),
+                written: Duration::from_millis(written_ms.unsigned_abs()),
+            }
+        })
     }
 
     /// The record's bytes, whatever they are.
@@ -72,21 +86,4 @@ impl Store {
         connection.busy_timeout(Duration::ZERO).unwrap();
         connection.execute_batch("BEGIN IMMEDIATE; ROLLBACK").is_ok()
     }
-}
-
-/// The record of [`LEASE`], by a connection that is already open.
-pub(crate) fn row(connection: &Connection) -> Option<Row> {
-    let select = "SELECT value, written FROM leasehold_kv WHERE key = 'lease/' || ?";
-    let row: Option<(String, u64)> = connection
-        .query_row(select, [LEASE], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs())))
-        .optional()
-        .unwrap();
-    row.map(|(value, written_ms)| {
-        let record = record::decode(value.as_bytes()).unwrap();
-        Row {
-            token: record.token,
-            kind: record.state.kind(),
-            written: Duration::from_millis(written_ms),
-        }
-    })
 }
