@@ -17,9 +17,14 @@ pub(crate) fn fence(command: &Fence) -> Result<ExitCode, Failure> {
         Fence::Init(named) => {
             let resource = resource(named)?;
             let created = resource.init().map_err(failure)?;
-            println!("{resource} {}", if created { "created" } else { "was there already; nothing was changed" });
+            println!(
+                "{resource} {}",
+                if created { "created" } else { "was there already; nothing was changed" }
+            );
         }
-        Fence::Seal { resource: named, token, json } => return seal(&resource(named)?, token, *json),
+        Fence::Seal { resource: named, token, json } => {
+            return seal(&resource(named)?, token, *json);
+        }
         Fence::Status { resource: named, json } => show(&resource(named)?, *json)?,
     }
     Ok(ExitCode::SUCCESS)
@@ -30,7 +35,10 @@ fn seal(resource: &Resource, token: &str, json: bool) -> Result<ExitCode, Failur
     let verdict = resource.seal(token, false).map_err(failure)?;
     let sealed = matches!(verdict, SealVerdict::Sealed { .. } | SealVerdict::AlreadySealed { .. });
     if json {
-        println!("{}", json!({"resource": resource.to_string(), "token": token.to_string(), "verdict": verdict.name(), "floor": floor(verdict).map(|floor| floor.to_string())}));
+        println!(
+            "{}",
+            json!({"resource": resource.to_string(), "token": token.to_string(), "verdict": verdict.name(), "floor": floor(verdict).map(|floor| floor.to_string())})
+        );
     } else if sealed {
         println!("{resource}: {}", verdict.name());
     }
@@ -43,7 +51,9 @@ fn seal(resource: &Resource, token: &str, json: bool) -> Result<ExitCode, Failur
 /// The floor that a refusal names.
 fn floor(verdict: SealVerdict) -> Option<u64> {
     match verdict {
-        SealVerdict::Fenced { floor } | SealVerdict::Collision { floor } | SealVerdict::Gone { floor } => Some(floor),
+        SealVerdict::Fenced { floor }
+        | SealVerdict::Collision { floor }
+        | SealVerdict::Gone { floor } => Some(floor),
         _ => None,
     }
 }
@@ -52,14 +62,20 @@ fn floor(verdict: SealVerdict) -> Option<u64> {
 pub(crate) fn refusal(resource: &Resource, verdict: SealVerdict) -> String {
     let name = verdict.name();
     let what = match verdict {
-        SealVerdict::NoResource => "there is no such resource: create it with `leasehold fence init`".to_owned(),
-        SealVerdict::Gone { .. } => "the resource was retired: it takes no writes any more".to_owned(),
+        SealVerdict::NoResource => {
+            "there is no such resource: create it with `leasehold fence init`".to_owned()
+        }
+        SealVerdict::Gone { .. } => {
+            "the resource was retired: it takes no writes any more".to_owned()
+        }
         SealVerdict::ForeignLineage => {
             "the resource obeys another lease: check the store and the lease's name".to_owned()
         }
         SealVerdict::Fenced { floor } => format!("a later holder has sealed it, with term {floor}"),
         SealVerdict::Collision { floor } => {
-            format!("another holder has sealed it with the same term {floor}: the lease store was rolled back")
+            format!(
+                "another holder has sealed it with the same term {floor}: the lease store was rolled back"
+            )
         }
         SealVerdict::Implausible => {
             "the term is implausibly far above the resource's floor: check the token".to_owned()
@@ -87,7 +103,10 @@ fn show(resource: &Resource, json: bool) -> Result<(), Failure> {
         return Ok(());
     }
     match token {
-        Some(token) => println!("{resource}: sealed by term {}, {} writes accepted\ntoken {token}", state.floor, state.seq),
+        Some(token) => println!(
+            "{resource}: sealed by term {}, {} writes accepted\ntoken {token}",
+            state.floor, state.seq
+        ),
         None => println!("{resource}: never sealed; nothing can be written yet"),
     }
     if state.retired {

@@ -30,10 +30,17 @@ pub(crate) fn open(named: Option<&str>) -> Result<Place, Failure> {
 /// One file per user and machine, in the user's state folder.
 fn own_store() -> Result<String, Failure> {
     let folder = folder("XDG_STATE_HOME", ".local/state").ok_or_else(|| {
-        Failure::configuration("HOME is not set, so there is no default store: give one with --store sqlite:PATH")
+        Failure::configuration(
+            "HOME is not set, so there is no default store: give one with --store sqlite:PATH",
+        )
     })?;
     let made = std::fs::create_dir_all(&folder);
-    made.map_err(|error| Failure::new(exit::UNREACHABLE, format!("{}: {error}; give another store with --store", folder.display())))?;
+    made.map_err(|error| {
+        Failure::new(
+            exit::UNREACHABLE,
+            format!("{}: {error}; give another store with --store", folder.display()),
+        )
+    })?;
     Ok(folder.join("leases.db").display().to_string())
 }
 
@@ -49,6 +56,8 @@ pub(crate) fn code_cache() -> Option<PathBuf> {
 
 fn folder(variable: &str, in_home: &str) -> Option<PathBuf> {
     let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let base = set(variable).filter(|path| path.is_absolute()).or_else(|| Some(set("HOME")?.join(in_home)))?;
+    let base = set(variable)
+        .filter(|path| path.is_absolute())
+        .or_else(|| Some(set("HOME")?.join(in_home)))?;
     Some(base.join("leasehold"))
 }

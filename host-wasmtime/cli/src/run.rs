@@ -4,6 +4,10 @@
 mod front;
 #[cfg(unix)]
 mod signals;
+#[cfg(unix)]
+mod wait;
+#[cfg(unix)]
+mod work;
 
 use std::process::ExitCode;
 
@@ -23,11 +27,15 @@ struct Plan {
 
 impl Plan {
     fn check(options: options::Run) -> Result<Self, Failure> {
-        Name::chosen(&options.name).map_err(|bad| Failure::configuration(format!("{:?}: {bad}", options.name)))?;
+        Name::chosen(&options.name)
+            .map_err(|bad| Failure::configuration(format!("{:?}: {bad}", options.name)))?;
         let holder = options.holder.clone().unwrap_or_else(this_process);
-        Label::new(&holder).map_err(|bad| Failure::configuration(format!("--holder {holder:?}: {bad}")))?;
-        let resources = options.seal.iter().map(|text| Resource::parse(text)).collect::<Result<_, _>>();
-        let resources = resources.map_err(|error| Failure::configuration(format!("--seal: {error}")))?;
+        Label::new(&holder)
+            .map_err(|bad| Failure::configuration(format!("--holder {holder:?}: {bad}")))?;
+        let resources =
+            options.seal.iter().map(|text| Resource::parse(text)).collect::<Result<_, _>>();
+        let resources =
+            resources.map_err(|error| Failure::configuration(format!("--seal: {error}")))?;
         Ok(Self { options, holder, resources })
     }
 }
@@ -40,7 +48,9 @@ fn this_process() -> String {
     let host = "localhost".to_owned();
     let host: String = host
         .chars()
-        .map(|letter| if letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-') { letter } else { '-' })
+        .map(|letter| {
+            if letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-') { letter } else { '-' }
+        })
         .take(100)
         .collect();
     format!("{host}:{}", std::process::id())
@@ -54,5 +64,7 @@ pub(crate) fn run(options: options::Run) -> Result<ExitCode, Failure> {
 #[cfg(not(unix))]
 pub(crate) fn run(options: options::Run) -> Result<ExitCode, Failure> {
     Plan::check(options)?;
-    Err(Failure::configuration("`run` needs Unix: use the library `leasehold-host` or the npm package here"))
+    Err(Failure::configuration(
+        "`run` needs Unix: use the library `leasehold-host` or the npm package here",
+    ))
 }

@@ -19,7 +19,10 @@ pub(crate) fn status(options: &Status) -> Result<ExitCode, Failure> {
     match read {
         Read::Absent => {
             if options.json {
-                println!("{}", json!({"name": options.name, "store": place.url, "state": "absent"}));
+                println!(
+                    "{}",
+                    json!({"name": options.name, "store": place.url, "state": "absent"})
+                );
             } else {
                 println!("{}: never held (store {})", options.name, place.url);
             }
@@ -79,7 +82,9 @@ fn show(record: &LeaseRecord<'_>, age_ns: Option<u64>, place: &Place, json: bool
             format!("was held by {}, and has run out", record.holder)
         }
         State::Held { .. } => format!("held by {}", record.holder),
-        State::Offered { .. } => format!("offered to {} by {}", if to.is_empty() { "nobody" } else { to }, record.holder),
+        State::Offered { .. } => {
+            format!("offered to {} by {}", if to.is_empty() { "nobody" } else { to }, record.holder)
+        }
         State::Released { .. } => format!("free, last held by {}", record.holder),
     };
     let token = record.token;

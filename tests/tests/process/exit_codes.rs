@@ -9,8 +9,8 @@ use crate::rig::{Scene, now};
 fn the_exit_code_is_the_commands_own_or_says_why_it_did_not_run() {
     let scene = Scene::new();
     fs::write(scene.path("plain"), "no program\n").unwrap();
-    for (command, code, telling) in [
-        (&["true"][..], 0, ""),
+    let cases: [(&[&str], i32, &str); 10] = [
+        (&["true"], 0, ""),
         (&["sh", "-c", "exit 3"], 3, ""),
         (&["sh", "-c", "exit 255"], 255, ""),
         (&["sh", "-c", "kill -SEGV $$"], 128 + 11, ""),
@@ -21,7 +21,8 @@ fn the_exit_code_is_the_commands_own_or_says_why_it_did_not_run() {
         (&["./no-such-file"], 127, "check the path"),
         (&["./plain"], 126, "make it executable (chmod +x)"),
         (&["/"], 126, "cannot run /: permission denied"),
-    ] {
+    ];
+    for (command, code, telling) in cases {
         let ended = scene.run(&[], command).end();
         ended.expect(code, telling);
         assert_eq!(ended.stdout, "", "{command:?}");

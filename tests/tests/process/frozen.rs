@@ -31,6 +31,7 @@ fn all_of_a_holder_stopped_and_woken_is_refused_by_the_fence() {
 
     let new = scene.run_sh(&SEAL, PAYER);
     ready(&scene, 2);
+    new.says("acquired, term 2");
     assert_eq!(floor(&scene), "2");
 
     // The command first, before anyone can tell it that it is late.
@@ -45,7 +46,6 @@ fn all_of_a_holder_stopped_and_woken_is_refused_by_the_fence() {
 
     wake(&both);
     lost(old);
-    drop(new);
 }
 
 /// A floor that only a later holder of the same lease can raise ends the lease of the earlier one

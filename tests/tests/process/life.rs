@@ -19,10 +19,13 @@ fn the_command_finds_its_lease_in_six_variables() {
     let found: BTreeMap<_, _> = variables
         .filter(|(name, _)| name.starts_with("LEASEHOLD_"))
         // Those that the test has set for its own purposes.
-        .filter(|(name, _)| !matches!(*name, "LEASEHOLD_CACHE" | "LEASEHOLD_TEST_MARK" | "LEASEHOLD_BIN"))
+        .filter(|(name, _)| {
+            !matches!(*name, "LEASEHOLD_CACHE" | "LEASEHOLD_TEST_MARK" | "LEASEHOLD_BIN")
+        })
         .collect();
     let token = scene.store().row().unwrap().token;
-    let (lineage, term, token) = (token.lineage.to_string(), token.term.to_string(), token.to_string());
+    let (lineage, term, token) =
+        (token.lineage.to_string(), token.term.to_string(), token.to_string());
     let expected = BTreeMap::from([
         ("LEASEHOLD_NAME", LEASE),
         ("LEASEHOLD_LINEAGE", &lineage),
@@ -55,8 +58,9 @@ fn a_command_that_outlives_the_ttl_keeps_its_term() {
     let run = scene.run_sh(&[], "until [ -e go ]; do sleep 0.02; done; exit 7");
     run.says("acquired");
     let first = store.row().unwrap();
-    let last = until("three ttls", || store.row().filter(|row| row.written > first.written + 3 * TTL));
-    assert_eq!(last.unwrap_held(), first.unwrap_held());
+    let last =
+        until("three ttls", || store.row().filter(|row| row.written > first.written + 3 * TTL));
+    assert_eq!((last.kind, last.token), (Kind::Held, first.token));
     fs::write(scene.path("go"), "").unwrap();
     let ended = run.end();
     ended.expect(7, "acquired, term 1");
@@ -114,7 +118,12 @@ fn without_a_store_it_is_one_file_for_this_user_alone() {
     let mut run = scene.command(["run", LEASE, "--", "sh", "-c", "echo $LEASEHOLD_STORE"]);
     let ended = scene.start(run.env("XDG_STATE_HOME", scene.folder())).end();
     let file = scene.path("leasehold/leases.db");
-    assert_eq!((ended.code, ended.stdout), (0, format!("{}\n", file.display())), "{}", ended.stderr);
+    assert_eq!(
+        (ended.code, ended.stdout),
+        (0, format!("{}\n", file.display())),
+        "{}",
+        ended.stderr
+    );
     assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
 
     let mut status = scene.command(["status", LEASE, "--json"]);

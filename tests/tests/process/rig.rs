@@ -20,7 +20,7 @@ use rustix::time::{ClockId, clock_gettime};
 use tempfile::TempDir;
 
 pub(crate) use processes::{Process, signal};
-pub(crate) use store::{Row, Store};
+pub(crate) use store::Store;
 
 /// The lease that nearly every test is about.
 pub(crate) const LEASE: &str = "job";
@@ -70,7 +70,10 @@ impl Scene {
     }
 
     /// Starts `leasehold` with these arguments and nothing on its stdin.
-    pub(crate) fn leasehold<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Started {
+    pub(crate) fn leasehold<A: AsRef<OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Started {
         self.start(self.command(arguments).stdin(Stdio::null()))
     }
 
@@ -85,7 +88,10 @@ impl Scene {
     }
 
     /// `leasehold`, not yet started, for a test with an environment or a stdin of its own.
-    pub(crate) fn command<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Command {
+    pub(crate) fn command<A: AsRef<OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Command {
         let mut command = Command::new(leasehold());
         command
             .args(arguments)
@@ -109,6 +115,15 @@ impl Scene {
         Started { child, mark: format!("{MARK}={value}"), stdout, stderr }
     }
 
+    /// Whether nothing that was started here is left.
+    pub(crate) fn is_deserted(&self) -> bool {
+        self.processes().is_empty()
+    }
+
+    fn processes(&self) -> Vec<Process> {
+        Process::marked(&format!("{MARK}={}:", self.root.path().display()))
+    }
+
     /// Every file of the folder, SQLite's log and lock memory aside.
     pub(crate) fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let entries = fs::read_dir(self.folder()).unwrap().map(|entry| entry.unwrap().path());
@@ -124,12 +139,11 @@ impl Scene {
 
 impl Drop for Scene {
     fn drop(&mut self) {
-        let mark = format!("{MARK}={}:", self.root.path().display());
         let end = now() + PATIENCE;
         // Twice nothing: a process shows no environment while it becomes another program.
         let mut nothing_seen = 0;
         while nothing_seen < 2 && now() < end {
-            let left = Process::marked(&mark);
+            let left = self.processes();
             nothing_seen = if left.is_empty() { nothing_seen + 1 } else { 0 };
             for process in left {
                 signal(process.pid, Signal::KILL);
@@ -183,10 +197,6 @@ impl Started {
     /// Waits until it has said this on stderr.
     pub(crate) fn says(&self, words: &str) {
         until(&format!("{words:?} on stderr"), || self.stderr().contains(words).then_some(()));
-    }
-
-    pub(crate) fn has_ended(&mut self) -> bool {
-        self.child.try_wait().unwrap().is_some()
     }
 
     /// Waits for its end.
@@ -291,7 +301,8 @@ fn leasehold() -> PathBuf {
 
 /// All tests share it: the component is compiled once.
 fn code_cache() -> PathBuf {
-    std::env::var_os("LEASEHOLD_CACHE").map_or_else(|| target().join("../leasehold-cache"), PathBuf::from)
+    std::env::var_os("LEASEHOLD_CACHE")
+        .map_or_else(|| target().join("../leasehold-cache"), PathBuf::from)
 }
 
 /// The folder of the build, `target/debug`, which this test lies two levels below.

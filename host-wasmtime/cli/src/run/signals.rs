@@ -11,7 +11,8 @@ use tokio::signal::unix::{self, SignalKind};
 pub(super) struct Signals(Vec<(Signal, unix::Signal)>);
 
 impl Signals {
-    const ALL: [Signal; 6] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2];
+    const ALL: [Signal; 6] =
+        [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2];
 
     /// Listens to all but those that whoever started us had ignored, like `nohup`.
     ///
@@ -19,8 +20,10 @@ impl Signals {
     /// The system gives no handler.
     pub(super) fn listen() -> io::Result<Self> {
         let ignored = ignored();
-        let heard = Self::ALL.into_iter().filter(|signal| ignored >> (signal.as_raw() - 1) & 1 == 0);
-        let streams = heard.map(|signal| Ok((signal, unix::signal(SignalKind::from_raw(signal.as_raw()))?)));
+        let heard =
+            Self::ALL.into_iter().filter(|signal| ignored >> (signal.as_raw() - 1) & 1 == 0);
+        let streams =
+            heard.map(|signal| Ok((signal, unix::signal(SignalKind::from_raw(signal.as_raw()))?)));
         Ok(Self(streams.collect::<io::Result<_>>()?))
     }
 

@@ -131,11 +131,10 @@ impl Job {
         // A dead exec face has closed its socket: the news of the start comes before the exit's.
         self.note_start();
         if let (None, Some(status), false) = (before, self.status, self.refused) {
-            self.reports.push(Report::Exited { status, at: now });
+            self.reports.push(Report::Exited { status, ended: self.ended, at: now });
         }
         if !left {
-            let status = self.status.filter(|_| !self.refused);
-            self.reports.push(Report::Reaped { ended: self.ended, at: now, status });
+            self.reports.push(Report::Reaped { ended: self.ended, at: now });
             return false;
         }
         if self.status.is_some() {

@@ -46,6 +46,8 @@ pub(crate) enum Report {
     Exited {
         /// How it ended.
         status: Status,
+        /// What the keeper had done to it by then.
+        ended: Ended,
         /// When the keeper reaped it.
         at: Mono,
     },
@@ -55,8 +57,6 @@ pub(crate) enum Report {
         ended: Ended,
         /// When the last one was reaped.
         at: Mono,
-        /// How the command itself ended; none if it never ran.
-        status: Option<Status>,
     },
 }
 
@@ -130,21 +130,17 @@ impl Report {
                 frame.string(OsStr::new(message));
                 frame
             }
-            Self::Exited { status, at } => {
+            Self::Exited { status, ended, at } => {
                 let mut frame = Frame::new(2);
-                frame.status(Some(*status));
+                frame.status(*status);
+                frame.ended(*ended);
                 frame.instant(*at);
                 frame
             }
-            Self::Reaped { ended, at, status } => {
+            Self::Reaped { ended, at } => {
                 let mut frame = Frame::new(3);
-                frame.byte(match ended {
-                    Ended::ByItself => 0,
-                    Ended::AfterTerm => 1,
-                    Ended::Killed => 2,
-                });
+                frame.ended(*ended);
                 frame.instant(*at);
-                frame.status(*status);
                 frame
             }
         }
@@ -165,17 +161,12 @@ impl Report {
                 code: fields.byte()?,
                 message: fields.string()?.to_string_lossy().into_owned(),
             },
-            2 => Self::Exited { status: fields.status()?.ok_or(Malformed)?, at: fields.instant()? },
-            3 => Self::Reaped {
-                ended: match fields.byte()? {
-                    0 => Ended::ByItself,
-                    1 => Ended::AfterTerm,
-                    2 => Ended::Killed,
-                    _ => return Err(Malformed),
-                },
-                at: fields.instant()?,
+            2 => Self::Exited {
                 status: fields.status()?,
+                ended: fields.ended()?,
+                at: fields.instant()?,
             },
+            3 => Self::Reaped { ended: fields.ended()?, at: fields.instant()? },
             _ => return Err(Malformed),
         };
         fields.end().map(|()| report)
@@ -285,14 +276,21 @@ impl Frame {
         self.0.extend(string.as_bytes());
     }
 
-    fn status(&mut self, status: Option<Status>) {
+    fn status(&mut self, status: Status) {
         let (kind, number) = match status {
-            None => (0, 0),
-            Some(Status::Code(code)) => (1, i32::from(code)),
-            Some(Status::Signal(number)) => (2, number),
+            Status::Code(code) => (0, i32::from(code)),
+            Status::Signal(number) => (1, number),
         };
         self.byte(kind);
         self.number(number);
+    }
+
+    fn ended(&mut self, ended: Ended) {
+        self.byte(match ended {
+            Ended::ByItself => 0,
+            Ended::AfterTerm => 1,
+            Ended::Killed => 2,
+        });
     }
 }
 
@@ -337,11 +335,19 @@ impl<'a> Fields<'a> {
         self.bytes(length).map(|bytes| OsString::from_vec(bytes.to_vec()))
     }
 
-    fn status(&mut self) -> Result<Option<Status>, Malformed> {
+    fn status(&mut self) -> Result<Status, Malformed> {
         match (self.byte()?, self.number()?) {
-            (0, 0) => Ok(None),
-            (1, code) => Ok(Some(Status::Code(u8::try_from(code).map_err(|_| Malformed)?))),
-            (2, number) => Ok(Some(Status::Signal(number))),
+            (0, code) => Ok(Status::Code(u8::try_from(code).map_err(|_| Malformed)?)),
+            (1, number) => Ok(Status::Signal(number)),
+            _ => Err(Malformed),
+        }
+    }
+
+    fn ended(&mut self) -> Result<Ended, Malformed> {
+        match self.byte()? {
+            0 => Ok(Ended::ByItself),
+            1 => Ok(Ended::AfterTerm),
+            2 => Ok(Ended::Killed),
             _ => Err(Malformed),
         }
     }
@@ -376,10 +382,9 @@ mod tests {
         vec![
             Report::Started { pid },
             Report::CouldNotStart { code: 127, message: "no such program".into() },
-            Report::Exited { status: Status::Signal(9), at },
-            Report::Reaped { ended: Ended::ByItself, at, status: None },
-            Report::Reaped { ended: Ended::AfterTerm, at, status: Some(Status::Code(0)) },
-            Report::Reaped { ended: Ended::Killed, at, status: Some(Status::Signal(9)) },
+            Report::Exited { status: Status::Signal(9), ended: Ended::ByItself, at },
+            Report::Exited { status: Status::Code(0), ended: Ended::AfterTerm, at },
+            Report::Reaped { ended: Ended::Killed, at },
         ]
     }
 

@@ -16,9 +16,10 @@ pub(crate) struct Process {
 impl Process {
     /// All whose environment has an entry that begins with `mark`.
     pub(super) fn marked(mark: &str) -> Vec<Self> {
-        let pids = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
-            Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)
-        });
+        let pids = fs::read_dir("/proc")
+            .unwrap()
+            .flatten()
+            .filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?));
         pids.filter(|pid| is_marked(*pid, mark.as_bytes())).filter_map(Self::look_up).collect()
     }
 

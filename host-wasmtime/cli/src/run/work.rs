@@ -1,0 +1,274 @@
+//! The command's life under the lease.
+
+use std::time::Duration;
+
+use leasehold_core::time::{MILLISECOND_NS, Mono};
+use leasehold_core::token::Token;
+use leasehold_host::clock::Timer;
+use leasehold_host::protocol::{Dead, Event, Status};
+use leasehold_host::{Candidate, Lost, Update};
+
+use super::Plan;
+use super::front::{broken, give_up};
+use super::signals::Signals;
+use crate::exit::{self, Failure, say};
+use crate::places::Place;
+use crate::supervise::{self, Deadlines, Ended, Keeper, Launch, Report, TreeEnd};
+
+/// From the last SIGKILL to `valid_until`: what killing takes on a busy machine.
+pub(super) const KILL_BUDGET: Duration = Duration::from_millis(500);
+/// The last part of it is the front's own, should the keeper be silent.
+const LAST_RESORT_NS: u64 = 250 * MILLISECOND_NS;
+/// Runs the command under the lease that was won, and gives the lease up when all of it is over.
+/// Answers the exit code.
+pub(super) async fn work(
+    plan: &Plan,
+    place: &Place,
+    (token, status): (Token, Status),
+    candidate: &mut Candidate,
+    mut keeper: Keeper,
+    mut signals: Signals,
+) -> Result<u8, Failure> {
+    let name = &plan.options.name;
+    let mut held = Held::new(token, &status);
+    let mut timer = Timer::new().map_err(broken)?;
+    let launched = keeper.launch(launch(plan, place, held.token), held.deadlines());
+    let mut keeper_fails = launched.is_err();
+    let mut exited = None;
+    let ended = loop {
+        if keeper_fails {
+            let until = held.valid_until.max(supervise::now().after(LAST_RESORT_NS));
+            break TreeEnded::ByFront(keeper.end_tree(until));
+        }
+        tokio::select! {
+            biased;
+            report = keeper.report() => match report {
+                Some(Report::Started { .. }) => {}
+                Some(Report::CouldNotStart { code, message }) => {
+                    say(message);
+                    exited = Some(Exited { code, ended: Ended::ByItself, at: Mono(0) });
+                }
+                Some(Report::Exited { status, ended, at }) => {
+                    exited = Some(Exited { code: status.exit_code(), ended, at });
+                }
+                Some(Report::Reaped { ended, .. }) => break TreeEnded::Reaped(ended),
+                None => keeper_fails = true,
+            },
+            update = candidate.next() => {
+                keeper_fails = follow(name, &mut held, &mut keeper, update).is_err();
+            }
+            signal = signals.next() => keeper_fails = keeper.forward(signal).is_err(),
+            _ = timer.sleep_until(held.over_at()) => keeper_fails = true,
+        }
+    };
+    let code = exit_code(ended, exited, &held);
+    tell(name, ended, code, held.token);
+    if ended != TreeEnded::ByFront(TreeEnd::Unconfirmed) {
+        give_up(candidate, held.token).await;
+    }
+    Ok(code)
+}
+
+/// Passes on to the keeper what an update means for the command.
+fn follow(
+    name: &str,
+    held: &mut Held,
+    keeper: &mut Keeper,
+    update: Result<Update, Dead>,
+) -> std::io::Result<()> {
+    match update {
+        Ok(Update { event, status, trouble, .. }) => {
+            match event {
+                Event::Demoted { reason, .. } => {
+                    held.lost = Some(Lost::Demoted(reason));
+                    say(format!("{name}: lost: {}", trouble.unwrap_or_else(|| reason.to_string())));
+                }
+                Event::RenewalLate { .. } => {
+                    let why = trouble.unwrap_or_else(|| "no answer in time".to_owned());
+                    say(format!("{name}: not renewed yet: {why}"));
+                }
+                _ => {}
+            }
+            held.renew(&status);
+        }
+        Err(dead) => {
+            say(format!("{name}: lost: {dead}"));
+            held.lost = Some(Lost::Dead(dead));
+        }
+    }
+    if held.is_lost_at_once() { keeper.kill() } else { keeper.extend(held.deadlines()) }
+}
+
+fn launch(plan: &Plan, place: &Place, token: Token) -> Launch {
+    let mut command = plan.options.command.iter().cloned();
+    let variables = [
+        ("LEASEHOLD_NAME", plan.options.name.clone()),
+        ("LEASEHOLD_LINEAGE", token.lineage.to_string()),
+        ("LEASEHOLD_TERM", token.term.to_string()),
+        ("LEASEHOLD_TOKEN", token.to_string()),
+        ("LEASEHOLD_HOLDER", plan.holder.clone()),
+        ("LEASEHOLD_STORE", place.url.clone()),
+    ];
+    Launch {
+        program: command.next().unwrap_or_default(),
+        args: command.collect(),
+        env: variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+    }
+}
+
+/// The command's own code only where it ended by itself, and while the lease was held.
+fn exit_code(ended: TreeEnded, exited: Option<Exited>, held: &Held) -> u8 {
+    match (ended, exited) {
+        (TreeEnded::Reaped(_), Some(Exited { code, ended: Ended::ByItself, at }))
+            if at < held.stop_at && !held.is_lost_at_once() =>
+        {
+            code
+        }
+        (TreeEnded::Reaped(Ended::Killed) | TreeEnded::ByFront(TreeEnd::Gone), _) => {
+            exit::LOST_KILLED
+        }
+        (TreeEnded::Reaped(_), _) => exit::LOST,
+        (TreeEnded::ByFront(TreeEnd::Unconfirmed), _) => exit::LOST_UNCONFIRMED,
+    }
+}
+
+fn tell(name: &str, ended: TreeEnded, code: u8, token: Token) {
+    let term = token.term;
+    match (ended, code) {
+        (TreeEnded::ByFront(TreeEnd::Gone), _) => {
+            say(format!("{name}: the keeper failed; the command was killed, under term {term}"));
+        }
+        (TreeEnded::ByFront(TreeEnd::Unconfirmed), _) => say(format!(
+            "{name}: the keeper failed, and it is not confirmed that the command is dead, under term {term}"
+        )),
+        (_, exit::LOST) => say(format!("{name}: the command ended in time, under term {term}")),
+        (_, exit::LOST_KILLED) => say(format!("{name}: the command was killed, under term {term}")),
+        _ => {}
+    }
+}
+
+/// The lease as the running command needs it.
+struct Held {
+    token: Token,
+    /// When the command is told to stop. Never later again once the lease is being lost.
+    stop_at: Mono,
+    /// When it must be dead.
+    valid_until: Mono,
+    lost: Option<Lost>,
+}
+
+impl Held {
+    fn new(token: Token, status: &Status) -> Self {
+        let mut held = Self { token, stop_at: Mono(0), valid_until: Mono(0), lost: None };
+        held.renew(status);
+        held
+    }
+
+    fn renew(&mut self, status: &Status) {
+        let (Some(stop_at), Some(valid_until)) = (status.stop_at, status.valid_until) else {
+            return;
+        };
+        self.stop_at = if self.lost.is_some() { self.stop_at.min(stop_at) } else { stop_at };
+        self.valid_until = valid_until;
+    }
+
+    /// What the keeper has to know: stop when nothing may start any more, be dead before nothing
+    /// may finish.
+    fn deadlines(&self) -> Deadlines {
+        let kill_budget_ns = u64::try_from(KILL_BUDGET.as_nanos()).unwrap_or(0);
+        let kill_at = Mono(self.valid_until.0.saturating_sub(kill_budget_ns));
+        Deadlines { term_at: self.stop_at, kill_at }
+    }
+
+    /// When a silent keeper has failed.
+    fn over_at(&self) -> Mono {
+        Mono(self.valid_until.0.saturating_sub(LAST_RESORT_NS))
+    }
+
+    fn is_lost_at_once(&self) -> bool {
+        self.lost.as_ref().is_some_and(|lost| !lost.is_gentle())
+    }
+}
+
+/// How the command itself ended, as the keeper saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Exited {
+    code: u8,
+    ended: Ended,
+    at: Mono,
+}
+
+/// How all that it started ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TreeEnded {
+    /// The keeper says so.
+    Reaped(Ended),
+    /// The keeper failed, and the front did it.
+    ByFront(TreeEnd),
+}
+
+#[cfg(test)]
+mod tests {
+    use leasehold_core::lease::State;
+    use leasehold_core::observe::Reason;
+
+    use super::*;
+
+    const STOP_AT: Mono = Mono(100);
+
+    fn held(lost: Option<Lost>) -> Held {
+        let token = "00000000000000000000000000000001/1/0000000000000001".parse().unwrap();
+        Held { token, stop_at: STOP_AT, valid_until: Mono(200), lost }
+    }
+
+    fn exited(ended: Ended, at: u64) -> Option<Exited> {
+        Some(Exited { code: 0, ended, at: Mono(at) })
+    }
+
+    fn code(tree: Ended, exited: Option<Exited>) -> u8 {
+        exit_code(TreeEnded::Reaped(tree), exited, &held(None))
+    }
+
+    #[test]
+    fn the_commands_own_code_counts_only_if_it_ended_by_itself_while_the_lease_was_held() {
+        assert_eq!(code(Ended::ByItself, exited(Ended::ByItself, 99)), 0);
+        assert_eq!(code(Ended::Killed, exited(Ended::ByItself, 99)), 0, "stragglers do not matter");
+        assert_eq!(code(Ended::ByItself, exited(Ended::ByItself, 100)), 120);
+        assert_eq!(
+            code(Ended::AfterTerm, exited(Ended::AfterTerm, 99)),
+            120,
+            "the keeper's deadline had come"
+        );
+        assert_eq!(code(Ended::Killed, exited(Ended::Killed, 99)), 121);
+        assert_eq!(code(Ended::Killed, None), 121);
+    }
+
+    #[test]
+    fn a_lease_lost_at_once_is_never_a_success() {
+        let held = held(Some(Lost::Demoted(Reason::RivalSeen)));
+        let code = |ended| exit_code(TreeEnded::Reaped(ended), exited(Ended::ByItself, 1), &held);
+        assert_eq!((code(Ended::ByItself), code(Ended::Killed)), (120, 121));
+    }
+
+    #[test]
+    fn a_keeper_that_failed_is_never_a_success() {
+        let code =
+            |end| exit_code(TreeEnded::ByFront(end), exited(Ended::ByItself, 1), &held(None));
+        assert_eq!((code(TreeEnd::Gone), code(TreeEnd::Unconfirmed)), (121, 122));
+    }
+
+    #[test]
+    fn a_renewal_that_comes_after_the_loss_moves_no_stop() {
+        let mut held = held(Some(Lost::Demoted(Reason::DeadlinePassed)));
+        held.renew(&Status {
+            state: State::Draining,
+            token: Some(held.token),
+            may_start: false,
+            may_finish: true,
+            remaining_ns: 0,
+            stop_at: Some(Mono(150)),
+            valid_until: Some(Mono(300)),
+        });
+        assert_eq!((held.stop_at, held.valid_until), (STOP_AT, Mono(300)));
+    }
+}

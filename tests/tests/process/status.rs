@@ -1,0 +1,137 @@
+//! `leasehold status`, for people and as JSON, for every state of a record.
+
+use leasehold_core::label::{Label, Note};
+use leasehold_core::record::{self, LeaseRecord, State};
+use serde_json::{Value, json};
+
+use crate::rig::{Ended, LEASE, Scene, Started, Store, until};
+
+#[test]
+fn a_lease_that_nobody_ever_held_is_absent() {
+    let scene = Scene::new();
+    assert_eq!(text(&scene), "job: never held (store ./leases.db)\n");
+    let expected = json!({"name": "job", "store": "./leases.db", "state": "absent"});
+    assert_eq!(status(&scene, &["--json"]).json(), expected);
+}
+
+#[test]
+fn a_held_lease_names_its_holder_and_when_it_was_renewed() {
+    let scene = Scene::new();
+    let _holder = holder(&scene);
+    let token = scene.store().row().unwrap().token;
+    let text = text(&scene);
+    assert!(text.starts_with("job: held by web-1, term 1, ttl 3000 ms, renewed "), "{text}");
+    assert!(text.ends_with(&format!(" s ago\ntoken {token}\nstore ./leases.db\n")), "{text}");
+    let found = status(&scene, &["--json"]).json();
+    assert!(found["age_ms"].as_u64().unwrap() < 3000, "{found}");
+    assert_eq!(found["instance"].as_str().unwrap().len(), 16, "{found}");
+    let expected = json!({
+        "name": "job",
+        "store": "./leases.db",
+        "state": "held",
+        "holder": "web-1",
+        "instance": found["instance"],
+        "term": "1",
+        "token": token.to_string(),
+        "ttl_ms": 3000,
+        "age_ms": found["age_ms"],
+        "holder_rebooted": false,
+        "to": "",
+        "note": "",
+    });
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_released_lease_is_free_and_names_its_last_holder() {
+    let scene = Scene::new();
+    assert_eq!(scene.run(&["--holder", "web-1"], &["true"]).end().code, 0);
+    let text = text(&scene);
+    assert!(
+        text.starts_with("job: free, last held by web-1, term 1, ttl 3000 ms, given up "),
+        "{text}"
+    );
+    has(&scene, &[("state", json!("released")), ("term", json!("1")), ("holder", json!("web-1"))]);
+}
+
+#[test]
+fn an_offered_lease_names_whom_it_is_offered_to() {
+    let scene = Scene::new();
+    assert_eq!(scene.run(&["--holder", "web-1"], &["true"]).end().code, 0);
+    let store = scene.store();
+    offer(&store, Some("web-2"), "");
+    let offered = text(&scene);
+    assert!(
+        offered.starts_with("job: offered to web-2 by web-1, term 1, ttl 3000 ms"),
+        "{offered}"
+    );
+    has(&scene, &[("state", json!("offered")), ("to", json!("web-2")), ("note", json!(""))]);
+    offer(&store, None, "forced: disk full");
+    let offered = text(&scene);
+    assert!(offered.starts_with("job: offered to nobody by web-1, term 1"), "{offered}");
+    has(&scene, &[("to", json!("")), ("note", json!("forced: disk full"))]);
+}
+
+#[test]
+fn a_lease_that_was_not_renewed_in_time_has_run_out() {
+    let scene = Scene::new();
+    let holder = holder(&scene);
+    drop(holder);
+    until("the end of its processes", || scene.is_deserted().then_some(()));
+    assert!(text(&scene).starts_with("job: held by web-1"));
+    scene.store().execute("UPDATE leasehold_kv SET written = written - 60000");
+    let text = text(&scene);
+    assert!(text.starts_with("job: was held by web-1, and has run out, term 1"), "{text}");
+    let found = status(&scene, &["--json"]).json();
+    assert_eq!(found["state"], "held");
+    assert!(found["age_ms"].as_u64().unwrap() >= 60_000, "{found}");
+}
+
+#[test]
+fn a_lease_of_an_earlier_boot_says_so() {
+    let scene = Scene::new();
+    drop(holder(&scene));
+    until("the end of its processes", || scene.is_deserted().then_some(()));
+    scene.store().execute(
+        "UPDATE leasehold_kv SET boot = '00000000-1111-4222-8333-444444444444/time:[4026531834]'",
+    );
+    let text = text(&scene);
+    assert!(text.contains(", its machine has rebooted since\n"), "{text}");
+    has(&scene, &[("holder_rebooted", json!(true)), ("age_ms", Value::Null)]);
+}
+
+fn holder(scene: &Scene) -> Started {
+    let holder = scene.run(&["--holder", "web-1"], &["sleep", "1000"]);
+    holder.says("acquired, term 1");
+    holder
+}
+
+/// Turns the record into an offer; no command here makes one.
+fn offer(store: &Store, to: Option<&str>, note: &str) {
+    let value = store.value();
+    let to = to.map(|to| Label::new(to).unwrap());
+    let state = State::Offered { to, note: Note::new(note).unwrap() };
+    let offered = LeaseRecord { state, ..record::decode(&value).unwrap() };
+    let mut buffer = [0; record::MAX_LEN];
+    let bytes = record::encode(&offered, &mut buffer).unwrap();
+    store.edit(str::from_utf8(bytes).unwrap());
+}
+
+fn status(scene: &Scene, options: &[&str]) -> Ended {
+    let line = [&["status", LEASE, "--store", "./leases.db"], options].concat();
+    let ended = scene.leasehold(line).end();
+    assert_eq!((ended.code, ended.stderr.as_str()), (0, ""), "{ended:?}");
+    ended
+}
+
+fn text(scene: &Scene) -> String {
+    status(scene, &[]).stdout
+}
+
+#[track_caller]
+fn has(scene: &Scene, fields: &[(&str, Value)]) {
+    let found = status(scene, &["--json"]).json();
+    for (name, expected) in fields {
+        assert_eq!(found[name], *expected, "{name} in {found}");
+    }
+}
