@@ -3,7 +3,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
-/// A fence refused.
+/// A fence refused, or the result could not be written.
 pub(crate) const REFUSED: u8 = 1;
 /// The store cannot be reached.
 pub(crate) const UNREACHABLE: u8 = 69;
@@ -47,4 +47,16 @@ pub(crate) fn say(words: impl fmt::Display) {
     use std::io::Write as _;
     // A closed stderr silences us; the work goes on.
     let _ = writeln!(std::io::stderr(), "leasehold: {words}");
+}
+
+/// A result: on stdout. A reader that has seen enough is no failure.
+pub(crate) fn print(result: impl fmt::Display) -> Result<(), Failure> {
+    use std::io::{ErrorKind, Write as _};
+    let mut out = std::io::stdout().lock();
+    match writeln!(out, "{result}").and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::new(REFUSED, format!("the result could not be written: {error}")))
+        }
+        _ => Ok(()),
+    }
 }

@@ -8,20 +8,13 @@ use leasehold_core::token::Token;
 use leasehold_host::fence::{FenceError, Resource};
 use serde_json::json;
 
-use crate::exit::{self, Failure};
+use crate::exit::{self, Failure, print};
 use crate::options::{self, Fence};
 
 pub(crate) fn fence(command: &Fence) -> Result<ExitCode, Failure> {
     match command {
-        Fence::Sql => print!("{}", guard::SQLITE),
-        Fence::Init(named) => {
-            let resource = resource(named)?;
-            let created = resource.init().map_err(failure)?;
-            println!(
-                "{resource} {}",
-                if created { "created" } else { "was there already; nothing was changed" }
-            );
-        }
+        Fence::Sql => print(guard::SQLITE.trim_end())?,
+        Fence::Init { resource: named, json } => init(&resource(named)?, *json)?,
         Fence::Seal { resource: named, token, json } => {
             return seal(&resource(named)?, token, *json);
         }
@@ -30,17 +23,30 @@ pub(crate) fn fence(command: &Fence) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+fn init(resource: &Resource, json: bool) -> Result<(), Failure> {
+    let created = resource.init().map_err(failure)?;
+    if json {
+        print(json!({"resource": resource.to_string(), "created": created}))
+    } else if created {
+        print(format!("{resource} created"))
+    } else {
+        print(format!("{resource} was there already; nothing was changed"))
+    }
+}
+
 fn seal(resource: &Resource, token: &str, json: bool) -> Result<ExitCode, Failure> {
     let token: Token = token.parse().map_err(Failure::configuration)?;
     let verdict = resource.seal(token, false).map_err(failure)?;
     let sealed = matches!(verdict, SealVerdict::Sealed { .. } | SealVerdict::AlreadySealed { .. });
     if json {
-        println!(
-            "{}",
-            json!({"resource": resource.to_string(), "token": token.to_string(), "verdict": verdict.name(), "floor": floor(verdict).map(|floor| floor.to_string())})
-        );
+        print(json!({
+            "resource": resource.to_string(),
+            "token": token.to_string(),
+            "verdict": verdict.name(),
+            "floor": floor(verdict).map(|floor| floor.to_string()),
+        }))?;
     } else if sealed {
-        println!("{resource}: {}", verdict.name());
+        print(format!("{resource}: {}", verdict.name()))?;
     }
     if sealed {
         return Ok(ExitCode::SUCCESS);
@@ -92,25 +98,23 @@ fn show(resource: &Resource, json: bool) -> Result<(), Failure> {
     };
     let token = state.token.map(|token| token.to_string());
     if json {
-        let line = json!({
+        return print(json!({
             "resource": resource.to_string(),
             "floor": state.floor.to_string(),
             "token": token,
             "seq": state.seq.to_string(),
             "retired": state.retired,
-        });
-        println!("{line}");
-        return Ok(());
+        }));
     }
     match token {
-        Some(token) => println!(
+        Some(token) => print(format!(
             "{resource}: sealed by term {}, {} writes accepted\ntoken {token}",
             state.floor, state.seq
-        ),
-        None => println!("{resource}: never sealed; nothing can be written yet"),
+        ))?,
+        None => print(format!("{resource}: never sealed; nothing can be written yet"))?,
     }
     if state.retired {
-        println!("retired: it takes no writes any more");
+        print("retired: it takes no writes any more")?;
     }
     Ok(())
 }

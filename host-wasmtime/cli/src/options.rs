@@ -113,7 +113,13 @@ pub(crate) enum Fence {
     /// Print the guard as SQL for SQLite; its head says how to use it.
     Sql,
     /// Create a resource in the database that it protects, never sealed.
-    Init(Resource),
+    Init {
+        #[command(flatten)]
+        resource: Resource,
+        /// One line of JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Seal a resource: no earlier token writes to it any more.
     Seal {
         #[command(flatten)]

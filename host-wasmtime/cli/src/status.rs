@@ -8,7 +8,7 @@ use leasehold_core::time::MILLISECOND_NS;
 use leasehold_host::store::Read;
 use serde_json::json;
 
-use crate::exit::{self, Failure};
+use crate::exit::{self, Failure, print};
 use crate::options::Status;
 use crate::places::{self, Place};
 
@@ -19,20 +19,17 @@ pub(crate) fn status(options: &Status) -> Result<ExitCode, Failure> {
     match read {
         Read::Absent => {
             if options.json {
-                println!(
-                    "{}",
-                    json!({"name": options.name, "store": place.url, "state": "absent"})
-                );
+                print(json!({"name": options.name, "store": place.url, "state": "absent"}))?;
             } else {
-                println!("{}: never held (store {})", options.name, place.url);
+                print(format!("{}: never held\nstore {}", options.name, place.url))?;
             }
             Ok(ExitCode::SUCCESS)
         }
         Read::Entry { value, age_ns, .. } => {
-            let record = record::decode(&value).map_err(|fault| {
+            let record = record::decode_named(&options.name, &value).map_err(|fault| {
                 Failure::configuration(format!("lease/{} in {}: {fault}", options.name, place.url))
             })?;
-            show(&record, age_ns, &place, options.json);
+            show(&record, age_ns, &place, options.json)?;
             Ok(ExitCode::SUCCESS)
         }
         Read::Unavailable(why) | Read::Unknown(why) => Err(Failure::new(exit::UNREACHABLE, why)),
@@ -40,7 +37,12 @@ pub(crate) fn status(options: &Status) -> Result<ExitCode, Failure> {
     }
 }
 
-fn show(record: &LeaseRecord<'_>, age_ns: Option<u64>, place: &Place, json: bool) {
+fn show(
+    record: &LeaseRecord<'_>,
+    age_ns: Option<u64>,
+    place: &Place,
+    json: bool,
+) -> Result<(), Failure> {
     let age_ms = age_ns.filter(|age_ns| *age_ns < u64::MAX).map(|age_ns| age_ns / MILLISECOND_NS);
     let writer_is_dead = age_ns == Some(u64::MAX);
     let (to, note) = match record.state {
@@ -49,7 +51,7 @@ fn show(record: &LeaseRecord<'_>, age_ns: Option<u64>, place: &Place, json: bool
         State::Released { note } => ("", note.as_str()),
     };
     if json {
-        let line = json!({
+        return print(json!({
             "name": record.name.as_str(),
             "store": place.url,
             "state": record.state.kind().as_str(),
@@ -62,9 +64,7 @@ fn show(record: &LeaseRecord<'_>, age_ns: Option<u64>, place: &Place, json: bool
             "holder_rebooted": writer_is_dead,
             "to": to,
             "note": note,
-        });
-        println!("{line}");
-        return;
+        }));
     }
     let age = match age_ms {
         _ if writer_is_dead => ", its machine has rebooted since".to_owned(),
@@ -88,9 +88,8 @@ fn show(record: &LeaseRecord<'_>, age_ns: Option<u64>, place: &Place, json: bool
         State::Released { .. } => format!("free, last held by {}", record.holder),
     };
     let token = record.token;
-    println!("{}: {state}, term {}, ttl {} ms{age}", record.name, token.term, record.ttl_ms);
-    println!("token {token}");
-    println!("store {}", place.url);
+    print(format!("{}: {state}, term {}, ttl {} ms{age}", record.name, token.term, record.ttl_ms))?;
+    print(format!("token {token}\nstore {}", place.url))
 }
 
 /// A store answers through the runtime of whoever asks.

@@ -23,15 +23,16 @@ fn ten_contenders_run_one_after_the_other_with_growing_terms() {
     let log = text(&scene.path("log"));
     let lines: Vec<Vec<&str>> = log.lines().map(|line| line.split(' ').collect()).collect();
     assert_eq!(lines.len(), 20, "{log}");
-    let (mut last_term, mut last_stamp) = (0, 0.0);
+    // Hundredths of a second since the boot.
+    let stamp = |line: &[&str]| line[2].replace('.', "").parse::<u64>().unwrap();
+    let (mut last_term, mut last_stamp) = (0, 0);
     for pair in lines.chunks(2) {
         let [begin, end] = pair else { unreachable!("an even number") };
         assert_eq!((begin[0], end[0], begin[1]), ("begin", "end", end[1]), "two at once:\n{log}");
         let term: u64 = begin[1].parse().unwrap();
         assert!(term > last_term, "a term twice, or a smaller one:\n{log}");
-        let stamps: [f64; 2] = [begin[2].parse().unwrap(), end[2].parse().unwrap()];
-        assert!(last_stamp <= stamps[0] && stamps[0] <= stamps[1], "two at once:\n{log}");
-        (last_term, last_stamp) = (term, stamps[1]);
+        assert!(last_stamp <= stamp(begin) && stamp(begin) <= stamp(end), "two at once:\n{log}");
+        (last_term, last_stamp) = (term, stamp(end));
     }
 }
 

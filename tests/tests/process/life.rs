@@ -89,8 +89,9 @@ fn a_terminated_waiter_ends_at_once_and_stands_in_nobodys_way() {
 #[test]
 fn a_signal_goes_to_the_command_which_decides_and_the_lease_is_released() {
     let scene = Scene::new();
-    let script = "trap 'echo caught; exit 9' TERM; echo ready; while :; do sleep 0.02; done";
-    let holder = scene.run_sh(&[], &format!("{script} >said"));
+    let script =
+        "exec >said; trap 'echo caught; exit 9' TERM; echo ready; while :; do sleep 0.02; done";
+    let holder = scene.run_sh(&[], script);
     until("the command", || text(&scene.path("said")).contains("ready").then_some(()));
     let waiter = scene.run(&[], &["true"]);
     waiter.says("waiting");

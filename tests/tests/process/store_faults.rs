@@ -47,7 +47,7 @@ fn a_record_edited_under_the_holder_ends_the_command_and_is_left_alone() {
     let holder = holder(&scene, &[]);
     let garbage = r#"{"format":1,"name":"job","somebody":"was here"}"#;
     scene.store().edit(garbage);
-    lost(holder, "the record is not one that leasehold wrote (byte 24): somebody edited it");
+    lost(holder, "the record is not one that leasehold wrote (byte 26): somebody edited it");
     assert_eq!(scene.store().value(), garbage.as_bytes());
 
     let next = scene.run_sh(&[], "echo ran").end();
