@@ -13,7 +13,9 @@ use leasehold_core::time::{Mono, Stamp};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::{Clock, Timer};
-use crate::protocol::{self, Body, Dead, Event, Input, LeaseId, Open, Outcome, Protocol, Request, Status, Step};
+use crate::protocol::{
+    self, Body, Dead, Event, Input, LeaseId, Open, Outcome, Protocol, Request, Status, Step,
+};
 use crate::store::{Check, Expect, Read, Store, Transact, Write};
 
 /// Ticks and messages are served in turn, at most so many of one kind in a row: neither a herd of
@@ -37,11 +39,22 @@ pub struct Update {
 }
 
 pub(crate) enum Message {
-    Open { options: Open, reply: oneshot::Sender<Result<Opened, protocol::OpenError>> },
-    Input { lease: Handle, input: Input },
-    Status { lease: Handle, reply: oneshot::Sender<Option<Status>> },
+    Open {
+        options: Open,
+        reply: oneshot::Sender<Result<Opened, protocol::OpenError>>,
+    },
+    Input {
+        lease: Handle,
+        input: Input,
+    },
+    Status {
+        lease: Handle,
+        reply: oneshot::Sender<Option<Status>>,
+    },
     /// Nobody listens any more: give the lease up in order, then forget it.
-    Abandon { lease: Handle },
+    Abandon {
+        lease: Handle,
+    },
 }
 
 struct Completion {
@@ -229,7 +242,8 @@ impl Driver {
         }
         let Some(protocol) = self.protocol.as_mut() else { return };
         let at = Stamp::of(self.clock.now());
-        let stepped = protocol.step(lease.id, input).and_then(|step| Ok((step, protocol.status(lease.id)?)));
+        let stepped =
+            protocol.step(lease.id, input).and_then(|step| Ok((step, protocol.status(lease.id)?)));
         match stepped {
             Ok((step, status)) => self.follow(lease, at, step, status),
             Err(dead) => self.die(&dead),
@@ -253,7 +267,8 @@ impl Driver {
         };
         if let (Some(event), Some(listener)) = (step.event, &driven.listener) {
             // A listener that went away abandons the lease by itself.
-            let _ = listener.send(Ok(Update { event, at, status, trouble: driven.trouble.clone() }));
+            let _ =
+                listener.send(Ok(Update { event, at, status, trouble: driven.trouble.clone() }));
         }
         let unheard = driven.listener.is_none();
         if let Some(request) = step.request {
@@ -261,7 +276,8 @@ impl Driver {
         }
         if stopped {
             self.leases.remove(&lease);
-            if let Some(Err(dead)) = self.protocol.as_mut().map(|protocol| protocol.close(lease.id)) {
+            if let Some(Err(dead)) = self.protocol.as_mut().map(|protocol| protocol.close(lease.id))
+            {
                 self.die(&dead);
             }
         } else if let Some(token) = demoted.filter(|_| unheard) {
@@ -317,7 +333,10 @@ fn transact_outcome(transact: Transact) -> (Outcome, Option<String>) {
     match transact {
         Transact::Applied(versions) => match versions.as_slice() {
             [version] => (Outcome::Applied(*version), None),
-            _ => (Outcome::Unknown, Some("the store answered for another number of writes".to_owned())),
+            _ => (
+                Outcome::Unknown,
+                Some("the store answered for another number of writes".to_owned()),
+            ),
         },
         Transact::Conflict => (Outcome::Conflict, None),
         Transact::Undecided(why) => (Outcome::Undecided, Some(why)),
@@ -352,4 +371,3 @@ impl std::fmt::Display for Lost {
         }
     }
 }
-

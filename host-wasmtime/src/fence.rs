@@ -69,7 +69,8 @@ impl Resource {
         let connection = self.connect()?;
         connection.execute_batch(SQLITE).map_err(|error| self.failed(&error))?;
         let insert = "INSERT INTO leasehold_fence(resource) VALUES (?) ON CONFLICT DO NOTHING";
-        let created = connection.execute(insert, [&self.name]).map_err(|error| self.failed(&error))?;
+        let created =
+            connection.execute(insert, [&self.name]).map_err(|error| self.failed(&error))?;
         Ok(created == 1)
     }
 
@@ -119,7 +120,12 @@ impl Resource {
         let select = "SELECT floor, token, seq, retired FROM leasehold_floor WHERE resource = ?";
         let row = connection
             .query_row(select, [&self.name], |row| {
-                Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?, row.get(3)?))
+                Ok((
+                    row.get::<_, i64>(0)?,
+                    row.get::<_, String>(1)?,
+                    row.get::<_, i64>(2)?,
+                    row.get(3)?,
+                ))
             })
             .optional()
             .map_err(|error| self.failed(&error))?;
@@ -133,7 +139,8 @@ impl Resource {
 
     /// The database has to be there: a fence in a file that was created by mistake guards nothing.
     fn connect(&self) -> Result<Connection, FenceError> {
-        let path = store::sqlite_path(&self.store).map_err(|error| FenceError::Misuse(error.to_string()))?;
+        let path = store::sqlite_path(&self.store)
+            .map_err(|error| FenceError::Misuse(error.to_string()))?;
         if !Path::new(&path).is_file() {
             return Err(FenceError::Misuse(format!(
                 "{} is no database file: create the database that is to be fenced first",
@@ -141,7 +148,8 @@ impl Resource {
             )));
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(&path, flags).map_err(|error| self.failed(&error))?;
+        let connection =
+            Connection::open_with_flags(&path, flags).map_err(|error| self.failed(&error))?;
         connection.busy_timeout(BUSY).map_err(|error| self.failed(&error))?;
         Ok(connection)
     }

@@ -12,10 +12,12 @@ use leasehold_core::time::{Clocks, Drift, MILLISECOND_NS};
 use leasehold_core::token::{Nonce, Token};
 use tokio::sync::{mpsc, oneshot};
 
-pub use crate::driver::{Lost, Update};
 use crate::clock::{Clock, SystemClock, Timer};
 use crate::driver::{Driver, Factory, Handle, Message};
-use crate::protocol::{Component, Dead, Engine, Entropy as _, Input, Native, Open, OsEntropy, Protocol, Status};
+pub use crate::driver::{Lost, Update};
+use crate::protocol::{
+    Component, Dead, Engine, Entropy as _, Input, Native, Open, OsEntropy, Protocol, Status,
+};
 use crate::store::Store;
 pub use hold::{Held, Lease};
 
@@ -81,7 +83,9 @@ impl Leases {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let make = {
             let clock = clock.clone();
-            move || Ok(Box::new(Native::new(clock.clone(), Arc::new(OsEntropy))) as Box<dyn Protocol>)
+            move || {
+                Ok(Box::new(Native::new(clock.clone(), Arc::new(OsEntropy))) as Box<dyn Protocol>)
+            }
         };
         Self::over(Box::new(make), store, clock, options)
     }
@@ -93,7 +97,11 @@ impl Leases {
     ///
     /// # Panics
     /// Outside a tokio runtime.
-    pub fn component(engine: &Engine, store: Arc<dyn Store>, options: Options) -> Result<Self, Error> {
+    pub fn component(
+        engine: &Engine,
+        store: Arc<dyn Store>,
+        options: Options,
+    ) -> Result<Self, Error> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let make = {
             let (engine, clock) = (engine.clone(), clock.clone());
@@ -152,7 +160,11 @@ impl Leases {
         let (reply, answer) = oneshot::channel();
         self.send(Message::Open { options, reply })?;
         let opened = answer.await.map_err(|_| Error::gone())??;
-        Ok(Candidate { messages: self.messages.clone(), lease: opened.lease, updates: opened.updates })
+        Ok(Candidate {
+            messages: self.messages.clone(),
+            lease: opened.lease,
+            updates: opened.updates,
+        })
     }
 
     fn send(&self, message: Message) -> Result<(), Error> {
@@ -298,9 +310,11 @@ mod tests {
             move || Ok(Box::new(Native::new(clock.clone(), entropy.clone())) as Box<dyn Protocol>)
         };
         let store = Arc::new(Memory::new());
-        let options = Options { ttl: Duration::from_secs(1), drain: Duration::ZERO, ..Options::new("web-1") };
+        let options =
+            Options { ttl: Duration::from_secs(1), drain: Duration::ZERO, ..Options::new("web-1") };
         let leases = Leases::over(Box::new(make), store, clock, options).unwrap();
-        let (mut one, mut other) = (leases.candidate("one").await.unwrap(), leases.candidate("other").await.unwrap());
+        let (mut one, mut other) =
+            (leases.candidate("one").await.unwrap(), leases.candidate("other").await.unwrap());
         let mut elected = 0;
         let dead = loop {
             match one.next().await {

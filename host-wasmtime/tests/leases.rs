@@ -43,7 +43,12 @@ struct Faulty {
 
 impl Faulty {
     fn new() -> Arc<Self> {
-        Arc::new(Self { memory: Memory::new(), hangs: AtomicBool::new(false), slow_key: None, linearizable: true })
+        Arc::new(Self {
+            memory: Memory::new(),
+            hangs: AtomicBool::new(false),
+            slow_key: None,
+            linearizable: true,
+        })
     }
 
     fn delayed<T: Send + 'static>(&self, slow: bool, answer: Answer<T>) -> Answer<T> {
@@ -85,7 +90,9 @@ async fn work_is_done_under_a_growing_term_and_the_lease_is_released() {
                 lease.token().term.get()
             });
             assert_eq!(held.await.unwrap(), Held::Done(term));
-            let Read::Entry { value, .. } = store.read("lease/job").await else { panic!("no record") };
+            let Read::Entry { value, .. } = store.read("lease/job").await else {
+                panic!("no record")
+            };
             assert!(matches!(record::decode(&value).unwrap().state, State::Released { .. }));
         }
     })
@@ -133,7 +140,10 @@ async fn a_store_that_hangs_loses_the_lease_and_the_work_is_dropped_in_time() {
         assert_eq!(held.await.unwrap(), Held::Lost(Lost::Demoted(Reason::DeadlinePassed)));
         assert!(told.load(Ordering::SeqCst), "the work learns of it before it is dropped");
         let ran_ns = dropped.lock().unwrap().unwrap() - *started.lock().unwrap();
-        assert!(ran_ns < 1_000_000_000, "dropped {ran_ns} ns after the start, with a ttl of one second");
+        assert!(
+            ran_ns < 1_000_000_000,
+            "dropped {ran_ns} ns after the start, with a ttl of one second"
+        );
     })
     .await;
 }
@@ -189,7 +199,10 @@ async fn a_hold_that_is_dropped_frees_the_lease_at_once() {
         }
         drop(leases);
         let next = make(store, options("web-2")).unwrap();
-        assert_eq!(next.hold("job", |lease| async move { lease.token().term.get() }).await.unwrap(), Held::Done(2));
+        assert_eq!(
+            next.hold("job", |lease| async move { lease.token().term.get() }).await.unwrap(),
+            Held::Done(2)
+        );
     })
     .await;
 }
@@ -197,7 +210,10 @@ async fn a_hold_that_is_dropped_frees_the_lease_at_once() {
 #[tokio::test]
 async fn a_slow_store_for_one_lease_delays_no_other() {
     over_both(|make| async move {
-        let store = Arc::new(Faulty { slow_key: Some("lease/slow"), ..Arc::into_inner(Faulty::new()).unwrap() });
+        let store = Arc::new(Faulty {
+            slow_key: Some("lease/slow"),
+            ..Arc::into_inner(Faulty::new()).unwrap()
+        });
         let leases = make(store, options("web-1")).unwrap();
         let mut slow = leases.candidate("slow").await.unwrap();
         let mut fast = Vec::new();
@@ -233,16 +249,26 @@ async fn a_slow_store_for_one_lease_delays_no_other() {
 #[tokio::test]
 async fn what_cannot_be_a_lease_is_refused_with_the_remedy() {
     over_both(|make| async move {
-        let weak = Arc::new(Faulty { linearizable: false, ..Arc::into_inner(Faulty::new()).unwrap() });
-        let Err(refused) = make(weak.clone(), options("web-1")) else { panic!("an eventual store was taken") };
+        let weak =
+            Arc::new(Faulty { linearizable: false, ..Arc::into_inner(Faulty::new()).unwrap() });
+        let Err(refused) = make(weak.clone(), options("web-1")) else {
+            panic!("an eventual store was taken")
+        };
         assert_eq!(refused, Error::NotLinearizable);
         assert!(make(weak, Options { unsafe_eventual: true, ..options("web-1") }).is_ok());
 
         let leases = make(Arc::new(Memory::new()), options("web-1")).unwrap();
         for name in ["", "a b", "ä", &"x".repeat(129)] {
-            assert!(matches!(leases.candidate(name).await, Err(Error::Misuse(Misuse::Name(_)))), "{name:?}");
+            assert!(
+                matches!(leases.candidate(name).await, Err(Error::Misuse(Misuse::Name(_)))),
+                "{name:?}"
+            );
         }
-        let short = Options { ttl: Duration::from_millis(300), drain: Duration::from_millis(300), ..options("web-1") };
+        let short = Options {
+            ttl: Duration::from_millis(300),
+            drain: Duration::from_millis(300),
+            ..options("web-1")
+        };
         let leases = make(Arc::new(Memory::new()), short).unwrap();
         let Err(error) = leases.candidate("job").await else { panic!("taken") };
         assert!(error.to_string().contains("use at least"), "{error}");

@@ -39,7 +39,12 @@ fn perform(case: &Case, protocol: &Protocol, store: &mut Store<()>) -> Vec<Obser
 }
 
 /// One operation as a host performs it: read the rows, ask the component, store the rows.
-fn step(state: &mut State, operation: &Operation, protocol: &Protocol, store: &mut Store<()>) -> Verdict {
+fn step(
+    state: &mut State,
+    operation: &Operation,
+    protocol: &Protocol,
+    store: &mut Store<()>,
+) -> Verdict {
     let rules = protocol.leasehold_protocol_fence();
     let row = state.row.as_ref().map(to_row);
     match operation {
@@ -48,7 +53,8 @@ fn step(state: &mut State, operation: &Operation, protocol: &Protocol, store: &m
                 Advance::AtMost(terms) => wit::Advance::AtMost(*terms),
                 Advance::Proven => wit::Advance::Proven,
             };
-            let (verdict, next) = rules.call_seal(store, row, to_token(*token), advance).unwrap().unwrap();
+            let (verdict, next) =
+                rules.call_seal(store, row, to_token(*token), advance).unwrap().unwrap();
             state.row = next.map(from_row).or(state.row);
             sealed(verdict)
         }
@@ -75,7 +81,9 @@ fn sealed(verdict: wit::SealVerdict) -> Verdict {
         V::Gone(floor) => with_floor("Gone", floor),
         V::ForeignLineage => Verdict::new("ForeignLineage", &[]),
         V::Fenced(floor) => with_floor("Fenced", floor),
-        V::AlreadySealed(last_seq) => Verdict::new("AlreadySealed", &[("last_seq", last_seq.to_string())]),
+        V::AlreadySealed(last_seq) => {
+            Verdict::new("AlreadySealed", &[("last_seq", last_seq.to_string())])
+        }
         V::Collision(floor) => with_floor("Collision", floor),
         V::Implausible => Verdict::new("Implausible", &[]),
         V::Sealed(wit::Sealed { prev_floor, last_seq }) => Verdict::new(
@@ -110,7 +118,11 @@ fn with_floor(name: &str, floor: u64) -> Verdict {
 }
 
 fn to_token(token: Token) -> types::Token {
-    types::Token { lineage: to_lineage(token.lineage), term: token.term.get(), nonce: token.nonce.0 }
+    types::Token {
+        lineage: to_lineage(token.lineage),
+        term: token.term.get(),
+        nonce: token.nonce.0,
+    }
 }
 
 fn to_lineage(lineage: Lineage) -> types::Lineage {

@@ -81,7 +81,11 @@ impl Leases {
     ///
     /// # Errors
     /// As for [`Leases::candidate`], and where the instance dies before the work has begun.
-    pub async fn hold<T, Work>(&self, name: &str, work: impl FnOnce(Lease) -> Work) -> Result<Held<T>, Error>
+    pub async fn hold<T, Work>(
+        &self,
+        name: &str,
+        work: impl FnOnce(Lease) -> Work,
+    ) -> Result<Held<T>, Error>
     where
         Work: Future<Output = T>,
     {

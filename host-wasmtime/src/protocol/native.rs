@@ -107,9 +107,11 @@ impl Protocol for Native {
 fn decode<'a>(outcome: &'a Outcome, name: &str) -> store::Outcome<'a> {
     match outcome {
         Outcome::Absent => store::Outcome::Absent,
-        Outcome::Entry { value, version, age_ns } => {
-            store::Outcome::Entry { record: record::decode_named(name, value), version: *version, age_ns: *age_ns }
-        }
+        Outcome::Entry { value, version, age_ns } => store::Outcome::Entry {
+            record: record::decode_named(name, value),
+            version: *version,
+            age_ns: *age_ns,
+        },
         Outcome::Applied(version) => store::Outcome::Applied(*version),
         Outcome::Conflict => store::Outcome::Conflict,
         Outcome::Undecided => store::Outcome::Undecided,
