@@ -48,6 +48,10 @@ pub struct StepRow {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Digest(pub [u8; 32]);
 
+/// A token further above a floor, or a floor further above a record, than so many terms is no
+/// rolled-back store but a mistake.
+pub const MAX_ADVANCE: u64 = 1_000_000;
+
 /// How far above the floor a seal may go. A corrupt term near the end of its range would shut the
 /// resource for everyone after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +65,7 @@ pub enum Advance {
 impl Default for Advance {
     /// 1 000 000 terms: a lease that changes hands every second takes eleven days to get there.
     fn default() -> Self {
-        Self::AtMost(1_000_000)
+        Self::AtMost(MAX_ADVANCE)
     }
 }
 

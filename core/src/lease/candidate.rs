@@ -5,14 +5,12 @@ use core::ops::Deref;
 use super::{
     Attempts, Authority, Base, Cause, Claim, Config, Elector, Facts, FaultKind, State, Told,
 };
+use crate::fence::MAX_ADVANCE;
 use crate::observe::{Event, Owner, StoreFault};
 use crate::record::{Kind, LeaseRecord, RecordFault};
 use crate::store::{Outcome, Version};
 use crate::time::{MILLISECOND_NS, Mono, Now, Stamp};
 use crate::token::{Lineage, Nonce, Term};
-
-/// A fence's floor further above the record than this is no rolled-back store but a mistake.
-const MAX_ADVANCE: u64 = 1_000_000;
 
 impl<C: Deref<Target = Config>> Elector<C> {
     /// A read in `Observing` or `Standby`.
@@ -62,7 +60,9 @@ impl<C: Deref<Target = Config>> Elector<C> {
             && record.instance == self.config.instance
             && before.is_some_and(|base| base.same_write(&found) && found.kind == Kind::Held);
 
-        let went_back = self.floor > found.term.get() && !mine_to_climb;
+        // Further back than a campaign could climb, it is the campaign that says so.
+        let reach = found.term.get().saturating_add(MAX_ADVANCE);
+        let went_back = self.floor > found.term.get() && self.floor <= reach && !mine_to_climb;
         let fault = if went_back {
             self.fault(StoreFault::WentBack { floor: self.floor, found: found.term.get() })
         } else {

@@ -3,6 +3,7 @@
 use core::ops::Deref;
 
 use super::{Attempts, Cause, Config, Elector, Facts, Flight, State, Told};
+use crate::fence::MAX_ADVANCE;
 use crate::observe::{Event, How, Reason};
 use crate::record::Kind;
 use crate::store::{Outcome, Version};
@@ -115,14 +116,15 @@ impl<C: Deref<Target = Config>> Elector<C> {
         if !matches!(self.state, State::Sealing | State::Leading | State::Draining) {
             return;
         }
-        match floor {
-            Some(floor) => {
-                self.floor = self.floor.max(floor);
-                self.facts.climb = true;
-                self.lose(Reason::Refused);
-            }
-            None => self.lose(Reason::SealFailed),
+        let Some(floor) = floor else { return self.lose(Reason::SealFailed) };
+        self.floor = self.floor.max(floor);
+        let own_term = self.claim.map_or(0, |claim| claim.term.get());
+        if floor > own_term.saturating_add(MAX_ADVANCE) {
+            // Out of reach: the next read says so, and others need not wait for it.
+            return self.lose(Reason::SealFailed);
         }
+        self.facts.climb = true;
+        self.lose(Reason::Refused);
     }
 
     pub(super) fn lead<'a>(&mut self, now: Now) -> Option<Event<'a>> {

@@ -97,7 +97,8 @@ impl<C: Deref<Target = Config>> Elector<C> {
     fn done<'a>(&mut self, now: Now, flight: Flight, outcome: Outcome<'a>) -> Option<Event<'a>> {
         match (flight.purpose, outcome) {
             (Purpose::Read, Outcome::Absent | Outcome::Entry { .. } | Outcome::Gone) => {
-                self.facts.down = false;
+                // A store that is read but does not write is as good as down to a campaign.
+                self.facts.down &= self.state == State::Confirming;
                 self.failures = 0;
                 match self.state {
                     State::Confirming => self.reread_campaign(now, outcome),

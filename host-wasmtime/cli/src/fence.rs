@@ -51,7 +51,11 @@ fn seal(resource: &Resource, token: &str, json: bool) -> Result<ExitCode, Failur
     if sealed {
         return Ok(ExitCode::SUCCESS);
     }
-    Err(Failure::new(exit::REFUSED, refusal(resource, verdict)))
+    let code = match verdict {
+        SealVerdict::NoResource => exit::CONFIGURATION,
+        _ => exit::REFUSED,
+    };
+    Err(Failure::new(code, refusal(resource, verdict)))
 }
 
 /// The floor that a refusal names.

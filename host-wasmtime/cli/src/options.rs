@@ -33,9 +33,9 @@ pub(crate) enum Command {
 /// and let the resource refuse older ones: `leasehold fence`.
 ///
 /// What this cannot protect from, so that only the fence does: a machine that freezes whole and
-/// wakes too late, and leasehold's two processes killed in the same instant while the command has
-/// made a session of its own. On macOS descendants that leave the command's process group are not
-/// found.
+/// wakes too late, and leasehold's two processes, front and keeper, both killed or stopped. Killed,
+/// they take the command's own process with them, and nothing else that it started. On macOS
+/// descendants that leave the command's process group are not found.
 #[derive(Args, Debug)]
 #[command(after_long_help = EXIT_CODES)]
 pub(crate) struct Run {

@@ -29,19 +29,22 @@ pub(crate) fn open(named: Option<&str>) -> Result<Place, Failure> {
 
 /// One file per user and machine, in the user's state folder.
 fn own_store() -> Result<String, Failure> {
+    let give_one = "give a store with --store sqlite:PATH";
     let folder = folder("XDG_STATE_HOME", ".local/state").ok_or_else(|| {
-        Failure::configuration(
-            "HOME is not set, so there is no default store: give one with --store sqlite:PATH",
-        )
+        Failure::configuration(format!(
+            "HOME is no absolute path, so there is no default store: {give_one}"
+        ))
     })?;
-    let made = std::fs::create_dir_all(&folder);
-    made.map_err(|error| {
-        Failure::new(
-            exit::UNREACHABLE,
-            format!("{}: {error}; give another store with --store", folder.display()),
-        )
+    let path = folder.join("leases.db");
+    let Some(url) = path.to_str() else {
+        let path = path.display();
+        return Err(Failure::configuration(format!("{path} is not UTF-8: {give_one}")));
+    };
+    std::fs::create_dir_all(&folder).map_err(|error| {
+        let folder = folder.display();
+        Failure::new(exit::UNREACHABLE, format!("{folder} cannot be created: {error}; {give_one}"))
     })?;
-    Ok(folder.join("leases.db").display().to_string())
+    Ok(url.to_owned())
 }
 
 /// Where compiled code is cached between runs; without a place it is compiled anew every time.
@@ -55,9 +58,7 @@ pub(crate) fn code_cache() -> Option<PathBuf> {
 }
 
 fn folder(variable: &str, in_home: &str) -> Option<PathBuf> {
-    let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let base = set(variable)
-        .filter(|path| path.is_absolute())
-        .or_else(|| Some(set("HOME")?.join(in_home)))?;
+    let set = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = set(variable).or_else(|| Some(set("HOME")?.join(in_home)))?;
     Some(base.join("leasehold"))
 }

@@ -44,7 +44,7 @@ fn processes_that_do_not_wait_take_over_once_a_killed_holder_is_proved_dead() {
     let scene = Scene::new();
     let store = scene.store();
     let holder = scene.run(&["--holder", "first"], &["sleep", "1000"]);
-    until("the command", || holder.tree().first().map(drop));
+    let command = until("the command", || holder.tree().into_iter().find(|one| one.runs("sleep")));
     let cron = || {
         let next = now() + EVERY;
         let ended = scene.run_sh(&["--no-wait"], "echo $LEASEHOLD_TERM").end();
@@ -60,9 +60,9 @@ fn processes_that_do_not_wait_take_over_once_a_killed_holder_is_proved_dead() {
         assert_eq!(ended.stdout, "");
     }
 
-    let command = holder.tree().into_iter().map(|process| process.pid);
-    let all: Vec<_> = [holder.front(), holder.keeper()].into_iter().chain(command).collect();
-    all.into_iter().for_each(|pid| signal(pid, Signal::KILL));
+    for pid in [holder.front(), holder.keeper(), command.pid] {
+        signal(pid, Signal::KILL);
+    }
     until("the death of all of it", || holder.tree().is_empty().then_some(()));
     let renewed = store.row().unwrap();
     assert_eq!(renewed.kind, Kind::Held, "nobody could release it");

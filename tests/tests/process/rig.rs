@@ -124,8 +124,12 @@ impl Scene {
         Process::marked(&format!("{MARK}={}:", self.root.path().display()))
     }
 
-    /// Every file of the folder, SQLite's log and lock memory aside.
+    /// Every file of the folder, SQLite's log and lock memory aside. What the lease store's log
+    /// holds is brought into the file first: whoever opens it next would do that.
     pub(crate) fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        if self.store().path().exists() {
+            self.store().checkpoint();
+        }
         let entries = fs::read_dir(self.folder()).unwrap().map(|entry| entry.unwrap().path());
         let aside = |path: &PathBuf| {
             [".db-wal", ".db-shm"].iter().any(|end| path.to_str().unwrap().ends_with(end))
@@ -179,7 +183,8 @@ impl Started {
         })
     }
 
-    /// The command and all that it started: what is neither front nor keeper.
+    /// The command and all that it started: what is neither front nor keeper. A process that has
+    /// not yet become the keeper or the command is counted, too.
     pub(crate) fn tree(&self) -> Vec<Process> {
         let mut tree = self.processes();
         tree.retain(|process| process.pid != self.front() && !process.is_keeper());
@@ -201,8 +206,14 @@ impl Started {
 
     /// Waits for its end.
     pub(crate) fn end(mut self) -> Ended {
-        let what = format!("the end of a process that said {:?}", self.stderr());
-        let status = until(&what, || self.child.try_wait().unwrap());
+        let end = now() + PATIENCE;
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(now() < end, "it does not end: {:?} {:?}", self.stderr(), self.processes());
+            thread::sleep(POLL);
+        };
         Ended { code: code(status), stdout: text(&self.stdout), stderr: self.stderr() }
     }
 }
@@ -268,12 +279,15 @@ pub(crate) fn now() -> Duration {
 /// Stops processes at a moment when they hold no lock of these databases: stopped inside a
 /// transaction they would keep everybody out, which is another story.
 pub(crate) fn freeze(processes: &[Pid], databases: &[&Store]) {
-    until("a moment between two transactions", || {
+    until("a moment to stop them all", || {
         processes.iter().for_each(|pid| signal(*pid, Signal::STOP));
-        until("the processes to stop", || {
-            processes.iter().all(|pid| Process::is_stopped(*pid)).then_some(())
-        });
-        if databases.iter().all(|database| database.is_free()) {
+        // A shell does not stop while the child that is to become its next command is stopped.
+        let end = now() + Duration::from_millis(200);
+        let all_stopped = || processes.iter().all(|pid| Process::is_stopped(*pid));
+        while !all_stopped() && now() < end {
+            thread::sleep(POLL);
+        }
+        if all_stopped() && databases.iter().all(|database| database.is_free()) {
             return Some(());
         }
         wake(processes);

@@ -9,7 +9,7 @@ use crate::rig::{Ended, LEASE, Scene, Started, Store, until};
 #[test]
 fn a_lease_that_nobody_ever_held_is_absent() {
     let scene = Scene::new();
-    assert_eq!(text(&scene), "job: never held (store ./leases.db)\n");
+    assert_eq!(text(&scene), "job: never held\nstore ./leases.db\n");
     let expected = json!({"name": "job", "store": "./leases.db", "state": "absent"});
     assert_eq!(status(&scene, &["--json"]).json(), expected);
 }

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::rig::{Ended, Scene, Started, until};
+use crate::rig::{Scene, Started};
 
 #[test]
 fn a_store_deleted_under_the_holder_ends_the_command_and_is_not_created_anew() {
@@ -67,13 +67,12 @@ fn a_record_deleted_under_the_holder_ends_the_command_and_is_not_created_anew() 
 
 fn holder(scene: &Scene, options: &[&str]) -> Started {
     let holder = scene.run(options, &["sleep", "1000"]);
-    until("the command", || holder.tree().first().map(drop));
+    holder.says("acquired, term 1");
     holder
 }
 
-fn lost(holder: Started, why: &str) -> Ended {
+fn lost(holder: Started, why: &str) {
     let ended = holder.end();
     assert!(matches!(ended.code, 120 | 121), "{ended:?}");
     assert!(ended.stderr.contains(why), "no {why:?} in {ended:?}");
-    ended
 }

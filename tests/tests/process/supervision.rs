@@ -17,9 +17,11 @@ const RIVAL: [&str; 2] = ["sleep", "1000"];
 fn a_killed_front_takes_its_command_with_it() {
     let scene = Scene::new();
     let Contest { holder, rival, store } = Contest::begin(&scene);
+    let killed = now();
     signal(holder.front(), Signal::KILL);
     let takeover = Takeover::watch(&holder, &store);
     takeover.judge();
+    takeover.followed_at_once(killed);
     takeover.was_only_after_the_ttl();
     rival.says("acquired, term 2");
 }
@@ -42,9 +44,12 @@ fn a_front_stopped_past_its_deadline_finds_its_command_ended() {
 fn a_killed_keeper_is_replaced_by_the_front() {
     let scene = Scene::new();
     let Contest { holder, rival, store } = Contest::begin(&scene);
-    signal(holder.keeper(), Signal::KILL);
+    let keeper = holder.keeper();
+    let killed = now();
+    signal(keeper, Signal::KILL);
     let takeover = Takeover::watch(&holder, &store);
     takeover.judge();
+    takeover.followed_at_once(killed);
     rival.says("acquired, term 2");
     holder.end().expect(121, "the keeper failed; the command was killed");
 }
@@ -66,6 +71,19 @@ fn a_keeper_stopped_past_the_deadline_is_replaced_by_the_front() {
     takeover.judge();
     rival.says("acquired, term 2");
     holder.end().expect(121, "the keeper failed; the command was killed");
+}
+
+/// Whoever walks its tree is always behind; one round of killing is never the last.
+#[test]
+fn a_command_that_forks_without_end_is_ended_too() {
+    let scene = Scene::new();
+    let holder = scene.run(&[], &[&rig::fixture("fork_storm.sh")]);
+    until("a storm", || (holder.tree().len() > 50).then_some(()));
+    signal(holder.keeper(), Signal::KILL);
+    let ended = holder.end();
+    ended.expect(121, "the keeper failed; the command was killed");
+    assert!(scene.is_deserted(), "{ended:?}");
+    assert_eq!(scene.store().row().unwrap().kind, Kind::Released);
 }
 
 /// A holder whose command has spread over four sessions, and a rival who waits for its lease.
@@ -138,6 +156,11 @@ impl Takeover {
         assert!(last_alive < valid_until(self.renewed), "it outlived the lease: {self:?}");
         assert!(old < new, "{self:?}");
         assert!(self.acquired < self.renewed + TTL + PATIENCE / 6, "not in good time: {self:?}");
+    }
+
+    /// Whoever is left ends the command without waiting for a deadline.
+    fn followed_at_once(&self, killed: Duration) {
+        assert!(self.last_alive.unwrap_or_default() < killed + TTL / 3, "{killed:?}: {self:?}");
     }
 
     /// Nobody could release it.

@@ -283,8 +283,11 @@ fn a_fence_above_the_record_is_climbed_without_waiting_a_window() {
 fn a_floor_out_of_reach_is_a_fault_and_no_campaign() {
     let mut rig = Rig::leading();
     let token = rig.elector.token().unwrap();
-    rig.input(Input::SealRefused { token, floor: Some(2_000_000) });
+    let event = rig.input(Input::SealRefused { token, floor: Some(2_000_000) });
+    assert_eq!(demoted(event), Some(Reason::SealFailed));
     rig.drained();
+    rig.answer(1);
+    assert_eq!(rig.key.record().state, RELEASED, "others need not wait");
     rig.next_request();
     let event = rig.answer(1);
     assert_eq!(
@@ -943,6 +946,23 @@ fn a_store_that_went_back_is_reported_and_outgrown() {
     rig.next_request();
     assert_eq!(rig.answer(1), Some(Event::StoreFault(StoreFault::WentBack { floor: 7, found: 3 })));
     assert!(matches!(rig.answer(1), Some(Event::Elected { token }) if token.term.get() == 8));
+}
+
+#[test]
+fn a_store_that_is_read_but_not_written_is_down_once() {
+    let mut rig = Rig::new(Key::default());
+    let mut said = Vec::new();
+    rig.tick();
+    for _ in 0..40 {
+        let event = match rig.request.map(|request| request.body) {
+            Some(Body::Write { .. }) => rig.fail(Outcome::Unavailable),
+            Some(Body::Read) => rig.answer(1),
+            None => rig.until_wake(),
+        };
+        said.extend(event);
+    }
+    assert_eq!(said, [Event::StoreDown]);
+    rig.lead();
 }
 
 #[test]

@@ -7,6 +7,7 @@ use leasehold_core::token::Token;
 use leasehold_host::leases::Options;
 use leasehold_host::protocol::{Event, Misuse};
 use leasehold_host::{Candidate, Engine, Error, Leases};
+use rustix::process::{Resource, getrlimit};
 
 use super::Plan;
 use super::signals::Signals;
@@ -16,22 +17,36 @@ use crate::exit::{self, Failure, say};
 use crate::places;
 use crate::supervise::{self, Keeper};
 
+/// Open files that `run` gets along with.
+const DESCRIPTORS: u64 = 64;
 /// How long an end that nobody waits for may take.
 const WITHDRAW: Duration = Duration::from_secs(2);
 
 pub(super) fn run(plan: Plan) -> Result<ExitCode, Failure> {
+    enough_descriptors()?;
     // Before anything here makes a thread: the keeper lives as long as the thread that starts it.
-    let keeper = Keeper::start()
+    let mut keeper = Keeper::start()
         .map_err(|error| broken(format!("the keeper cannot be started: {error}")))?;
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(broken)?;
-    let code = runtime.block_on(front(plan, keeper));
+    let code = runtime.block_on(front(plan, &mut keeper));
     // A store that hangs must not keep the exit waiting.
     runtime.shutdown_background();
+    keeper.close();
     code
 }
 
-async fn front(plan: Plan, keeper: Keeper) -> Result<ExitCode, Failure> {
+/// With fewer, some part would fail in the middle, and not all of them in words.
+fn enough_descriptors() -> Result<(), Failure> {
+    match getrlimit(Resource::Nofile).current {
+        Some(limit) if limit < DESCRIPTORS => Err(Failure::configuration(format!(
+            "this process may open only {limit} files: allow {DESCRIPTORS} (ulimit -n {DESCRIPTORS})"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+async fn front(plan: Plan, keeper: &mut Keeper) -> Result<ExitCode, Failure> {
     let place = places::open(plan.options.store.as_deref())?;
     let engine = Engine::new(places::code_cache().as_deref()).map_err(broken)?;
     let options = Options {

@@ -7,6 +7,8 @@ use std::task::Poll;
 use rustix::process::Signal;
 use tokio::signal::unix::{self, SignalKind};
 
+use crate::supervise;
+
 /// The signals that mean the command, or ask us to stop waiting.
 pub(super) struct Signals(Vec<(Signal, unix::Signal)>);
 
@@ -19,7 +21,7 @@ impl Signals {
     /// # Errors
     /// The system gives no handler.
     pub(super) fn listen() -> io::Result<Self> {
-        let ignored = ignored();
+        let ignored = supervise::ignored_signals();
         let heard =
             Self::ALL.into_iter().filter(|signal| ignored >> (signal.as_raw() - 1) & 1 == 0);
         let streams =
@@ -39,11 +41,4 @@ impl Signals {
         })
         .await
     }
-}
-
-/// A bit for each signal that is ignored, as Linux shows it; elsewhere none.
-fn ignored() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }

@@ -1,6 +1,6 @@
 //! Waiting for the lease: until it is won and sealed, or not to be had.
 
-use leasehold_core::fence::SealVerdict;
+use leasehold_core::fence::{MAX_ADVANCE, SealVerdict};
 use leasehold_core::observe::StoreFault;
 use leasehold_core::time::Mono;
 use leasehold_core::token::Token;
@@ -115,7 +115,9 @@ async fn seal(resources: &[Resource], token: Token) -> Result<Option<u64>, Failu
             tokio::task::spawn_blocking(move || sealing.seal(token, true)).await.map_err(broken)?;
         match verdict {
             Ok(SealVerdict::Sealed { .. } | SealVerdict::AlreadySealed { .. }) => {}
-            Ok(verdict @ (SealVerdict::Fenced { floor } | SealVerdict::Collision { floor })) => {
+            Ok(verdict @ (SealVerdict::Fenced { floor } | SealVerdict::Collision { floor }))
+                if floor <= token.term.get().saturating_add(MAX_ADVANCE) =>
+            {
                 say(refusal(resource, verdict));
                 return Ok(Some(floor));
             }

@@ -26,11 +26,16 @@ pub(super) async fn work(
     place: &Place,
     (token, status): (Token, Status),
     candidate: &mut Candidate,
-    mut keeper: Keeper,
+    keeper: &mut Keeper,
     mut signals: Signals,
 ) -> Result<u8, Failure> {
     let name = &plan.options.name;
     let mut held = Held::new(token, &status);
+    if supervise::now() >= held.stop_at {
+        say(format!("{name}: lost before the command could start; run it again"));
+        give_up(candidate, token).await;
+        return Ok(exit::LOST);
+    }
     let mut timer = Timer::new().map_err(broken)?;
     let launched = keeper.launch(launch(plan, place, held.token), held.deadlines());
     let mut keeper_fails = launched.is_err();
@@ -46,7 +51,7 @@ pub(super) async fn work(
                 Some(Report::Started { .. }) => {}
                 Some(Report::CouldNotStart { code, message }) => {
                     say(message);
-                    exited = Some(Exited { code, ended: Ended::ByItself, at: Mono(0) });
+                    exited = Some(Exited { code, ended: Ended::ByItself, at: supervise::now() });
                 }
                 Some(Report::Exited { status, ended, at }) => {
                     exited = Some(Exited { code: status.exit_code(), ended, at });
@@ -55,7 +60,7 @@ pub(super) async fn work(
                 None => keeper_fails = true,
             },
             update = candidate.next() => {
-                keeper_fails = follow(name, &mut held, &mut keeper, update).is_err();
+                keeper_fails = follow(name, &mut held, keeper, update).is_err();
             }
             signal = signals.next() => keeper_fails = keeper.forward(signal).is_err(),
             _ = timer.sleep_until(held.over_at()) => keeper_fails = true,
@@ -83,10 +88,12 @@ fn follow(
                     held.lost = Some(Lost::Demoted(reason));
                     say(format!("{name}: lost: {}", trouble.unwrap_or_else(|| reason.to_string())));
                 }
+                // Without a complaint the store did not answer, or somebody changed the record.
                 Event::RenewalLate { .. } => {
-                    let why = trouble.unwrap_or_else(|| "no answer in time".to_owned());
-                    say(format!("{name}: not renewed yet: {why}"));
+                    let why = trouble.map(|why| format!(": {why}")).unwrap_or_default();
+                    say(format!("{name}: not renewed yet{why}"));
                 }
+                Event::StoreFault(fault) => say(format!("{name}: {fault}")),
                 _ => {}
             }
             held.renew(&status);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use leasehold_core::time::Mono;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::retry_on_intr;
-use rustix::process::{Pid, Signal, getpid, kill_process};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
 use rustix::time::Timespec;
 
 use super::link::{Inbox, Report, Request};
@@ -19,6 +19,8 @@ use super::{Deadlines, Launch, clock, handover};
 const LAUNCH_PATIENCE_S: i64 = 1;
 /// Between two rounds of killing.
 const PAUSE: Duration = Duration::from_millis(1);
+/// Such pauses until a keeper that was let go is left to init.
+const LAST_WAIT: u32 = 200;
 
 /// The keeper of one command. Dropping it, like the death of this process, kills the tree.
 pub(crate) struct Keeper {
@@ -140,6 +142,20 @@ impl Keeper {
             }
             if clock::now() >= until {
                 return TreeEnd::Unconfirmed;
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Lets the keeper go, which has nothing to do any more, and reaps it: what init does not reap
+    /// would stay. Waits for a moment at most.
+    pub(crate) fn close(self) {
+        let Self { process, requests, reports, .. } = self;
+        drop((requests, reports));
+        let Some(keeper) = process else { return };
+        for _ in 0..LAST_WAIT {
+            if !matches!(waitpid(Some(keeper), WaitOptions::NOHANG), Ok(None)) {
+                return;
             }
             std::thread::sleep(PAUSE);
         }

@@ -47,7 +47,7 @@ struct Starting {
 
 impl Job {
     /// Starts the command, with the terminal if that is `home`'s to give.
-    pub(super) fn launch(launch: &Launch, deadlines: Deadlines, home: Pid) -> Self {
+    pub(super) fn launch(launch: &Launch, deadlines: Deadlines, home: Option<Pid>) -> Self {
         let mut job = Self {
             main: None,
             status: None,
@@ -73,11 +73,11 @@ impl Job {
         job
     }
 
-    fn start(&mut self, launch: &Launch, home: Pid) -> io::Result<()> {
+    fn start(&mut self, launch: &Launch, home: Option<Pid>) -> io::Result<()> {
         let (main, socket) = exec::start(launch)?;
         self.main = Some(main);
         socket.set_nonblocking(true)?;
-        self.foreground = Foreground::lend(home, main);
+        self.foreground = home.and_then(|home| Foreground::lend(home, main));
         handover::give_stdin(&socket)?;
         self.starting = Some(Starting { socket, refusal: Vec::new() });
         Ok(())
@@ -120,6 +120,8 @@ impl Job {
     pub(super) fn forward(&self, signal: Signal) {
         if let (Some(main), None) = (self.main, self.status) {
             tree::signal_group(main, signal);
+            // A stopped command hears it only once it goes on.
+            tree::signal_group(main, Signal::CONT);
         }
     }
 

@@ -8,14 +8,14 @@ use std::sync::atomic::AtomicBool;
 
 use leasehold_core::time::Mono;
 use rustix::event::{PollFd, PollFlags};
-use rustix::process::{Pid, getpgrp, setpgid};
+use rustix::process::{Pid, setpgid};
 use signal_hook::consts::{
     SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2,
 };
 
 use super::job::Job;
 use super::link::{Far, Inbox, Malformed, Request, drain};
-use super::{clock, handover, tree};
+use super::{clock, handover, ignored_signals, tree};
 
 /// Exit code for a keeper that cannot work: EX_CONFIG of sysexits(3).
 const MISCONFIGURED: u8 = 78;
@@ -30,6 +30,8 @@ pub(super) fn face() -> ExitCode {
             keeper.keep();
             ExitCode::SUCCESS
         }
+        // The front was killed before it had given us our stdin: there is nobody to tell.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => ExitCode::FAILURE,
         Err(error) => {
             eprintln!(
                 "leasehold: the keeper cannot start: {error}; it is only for leasehold itself, use \
@@ -47,8 +49,8 @@ struct Keeper {
     /// A byte for every SIGCHLD.
     deaths: UnixStream,
     alarm: clock::Alarm,
-    /// The process group of the front.
-    home: Pid,
+    /// The process group of the front, where it has a number.
+    home: Option<Pid>,
     job: Option<Job>,
 }
 
@@ -62,7 +64,7 @@ impl Keeper {
         deaths.set_nonblocking(true)?;
         signal_hook::low_level::pipe::register(SIGCHLD, news)?;
         tree::become_sub_reaper()?;
-        let home = getpgrp();
+        let home = tree::own_group();
         setpgid(None, None)?;
         Ok(Self {
             front: Some(front),
@@ -156,11 +158,4 @@ fn turn_deaf() -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// The signals that this process ignores: bit N-1 for signal N. None where `/proc` is missing.
-fn ignored_signals() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }

@@ -7,8 +7,8 @@
 //!
 //! Front and keeper are both sub-reapers: a descendant that double-forks and makes its own
 //! session is still found, by the keeper or, where the keeper failed, by the front
-//! ([`Keeper::end_tree`]). Only front and keeper killed in the same instant leave such a
-//! descendant alive. Systems without sub-reapers (all but Linux) lose sight of a descendant that
+//! ([`Keeper::end_tree`]). Front and keeper both killed, or both stopped, leave the descendants
+//! of the command alive. Systems without sub-reapers (all but Linux) lose sight of a descendant that
 //! leaves the command's process group; there, and where the machine freezes, the fence protects.
 
 use std::ffi::{OsStr, OsString};
@@ -127,6 +127,13 @@ fn own_binary() -> io::Result<PathBuf> {
     } else {
         std::env::current_exe()
     }
+}
+
+/// The signals that this process ignores: bit N-1 for signal N. None where `/proc` is missing.
+pub(crate) fn ignored_signals() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
 #[cfg(test)]

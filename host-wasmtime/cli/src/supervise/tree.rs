@@ -53,7 +53,7 @@ pub(super) fn signal_group(group: Pid, signal: Signal) {
 }
 
 #[cfg(target_os = "linux")]
-pub(super) use linux::{SHOWS_ALL, become_sub_reaper, descendants, has_group};
+pub(super) use linux::{SHOWS_ALL, become_sub_reaper, descendants, has_group, own_group};
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -85,6 +85,12 @@ mod linux {
             ));
         }
         Ok(set_child_subreaper(Some(getpid()))?)
+    }
+
+    /// This process's group; none where its leader is outside of this pid namespace, so that it
+    /// has no number here.
+    pub(crate) fn own_group() -> Option<Pid> {
+        Pid::from_raw(look_up(getpid())?.group)
     }
 
     /// All living and unreaped descendants of `root`, parents before children, without those in
@@ -228,7 +234,7 @@ mod linux {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) use elsewhere::{SHOWS_ALL, become_sub_reaper, descendants, has_group};
+pub(super) use elsewhere::{SHOWS_ALL, become_sub_reaper, descendants, has_group, own_group};
 
 /// No sub-reaper and no `/proc`: the command's process group is all that can be ended.
 #[cfg(not(target_os = "linux"))]
@@ -245,6 +251,10 @@ mod elsewhere {
     /// Cannot be told here; the numbers of processes are trusted not to be given out again soon.
     pub(crate) fn has_group(_tree: &[Process], _group: Pid) -> bool {
         true
+    }
+
+    pub(crate) fn own_group() -> Option<Pid> {
+        Some(rustix::process::getpgrp())
     }
 
     pub(crate) fn descendants(_root: Pid, _spared: &[Process]) -> Vec<Process> {

@@ -23,8 +23,17 @@ impl Process {
         pids.filter(|pid| is_marked(*pid, mark.as_bytes())).filter_map(Self::look_up).collect()
     }
 
-    pub(crate) fn is_keeper(&self) -> bool {
-        self.command_line.split(|byte| *byte == 0).nth(1) == Some(b"__keeper")
+    /// Whether it has become this program.
+    pub(crate) fn runs(&self, program: &str) -> bool {
+        self.word(0) == Some(program.as_bytes())
+    }
+
+    pub(super) fn is_keeper(&self) -> bool {
+        self.word(1) == Some(b"__keeper")
+    }
+
+    fn word(&self, number: usize) -> Option<&[u8]> {
+        self.command_line.split(|byte| *byte == 0).nth(number)
     }
 
     pub(super) fn is_stopped(pid: Pid) -> bool {

@@ -72,12 +72,15 @@ impl Store {
         self.open().query_row(select, [LEASE], |row| row.get(0)).unwrap()
     }
 
-    /// Edits the record by hand, and brings the edit from the log into the file.
+    /// Edits the record by hand.
     pub(crate) fn edit(&self, value: &str) {
-        let connection = self.open();
         let update = "UPDATE leasehold_kv SET value = ? WHERE key = 'lease/' || ?";
-        assert_eq!(connection.execute(update, params![value, LEASE]).unwrap(), 1);
-        connection.query_row("PRAGMA wal_checkpoint(FULL)", [], |_| Ok(())).unwrap();
+        assert_eq!(self.open().execute(update, params![value, LEASE]).unwrap(), 1);
+    }
+
+    /// Brings all that is in the log into the file.
+    pub(super) fn checkpoint(&self) {
+        self.open().query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
     }
 
     /// Whether somebody could write now.
