@@ -2,15 +2,26 @@
 //! are admitted by the guard's SQL in the writer's own transaction, never here.
 
 use std::fmt;
-use std::path::Path;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use leasehold_core::fence::SealVerdict;
 use leasehold_core::guard::{MESSAGE_PREFIX, SQLITE};
 use leasehold_core::token::Token;
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavior, params};
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, OptionalExtension as _, Transaction, TransactionBehavior,
+    params,
+};
 
 use crate::store;
+use crate::store::sqlite::advice::{code, explain, explain_io};
+use crate::store::sqlite::names::second_name;
+use crate::store::sqlite::schema::Part;
+
+/// The version of the part `fence` that the guard's SQL makes, and this code works on.
+const VERSION: i64 = 1;
 
 /// How long somebody else's transaction may keep a seal waiting.
 const BUSY: Duration = Duration::from_secs(2);
@@ -39,11 +50,18 @@ impl Resource {
     /// The resource `name` of the database that `store` names.
     ///
     /// # Errors
-    /// [`FenceError::Misuse`]: the store names no file, or the name is empty or over-long.
+    /// [`FenceError::Misuse`]: the store names no file, or the name is empty, over-long, or cannot
+    /// stand in `STORE#RESOURCE` and on one line of output.
     pub fn new(store: &str, name: &str) -> Result<Self, FenceError> {
         store::sqlite_path(store).map_err(|error| FenceError::Misuse(error.to_string()))?;
         if !(1..=128).contains(&name.len()) {
             return Err(FenceError::Misuse("a resource's name has 1 to 128 bytes".to_owned()));
+        }
+        if name.contains(|letter: char| letter == '#' || letter.is_control()) {
+            return Err(FenceError::Misuse(format!(
+                "the resource {name:?} cannot be named in STORE#RESOURCE: choose a name without # and control \
+                 characters"
+            )));
         }
         Ok(Self { store: store.to_owned(), name: name.to_owned() })
     }
@@ -66,11 +84,15 @@ impl Resource {
     /// # Errors
     /// [`FenceError`].
     pub fn init(&self) -> Result<bool, FenceError> {
-        let connection = self.connect()?;
-        connection.execute_batch(SQLITE).map_err(|error| self.failed(&error))?;
+        let mut connection = self.connect()?;
+        let transaction = self.begin(&mut connection)?;
+        self.suits(&transaction)?;
         let insert = "INSERT INTO leasehold_fence(resource) VALUES (?) ON CONFLICT DO NOTHING";
-        let created =
-            connection.execute(insert, [&self.name]).map_err(|error| self.failed(&error))?;
+        let created = transaction
+            .execute_batch(SQLITE)
+            .and_then(|()| transaction.execute(insert, [&self.name]))
+            .map_err(|error| self.failed(&error))?;
+        transaction.commit().map_err(|error| self.failed(&error))?;
         Ok(created == 1)
     }
 
@@ -81,9 +103,7 @@ impl Resource {
     /// [`FenceError`] where the database gave no verdict; nothing was sealed then.
     pub fn seal(&self, token: Token, proven: bool) -> Result<SealVerdict, FenceError> {
         let mut connection = self.connect()?;
-        let transaction = connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(|error| self.failed(&error))?;
+        let transaction = self.begin(&mut connection)?;
         let Some(before) = self.read(&transaction)? else { return Ok(SealVerdict::NoResource) };
         let insert = "INSERT INTO leasehold_seal(resource, token, proven) VALUES (?, ?, ?)";
         let sealed = transaction.execute(insert, params![self.name, token.to_string(), proven]);
@@ -113,10 +133,14 @@ impl Resource {
     /// # Errors
     /// [`FenceError`].
     pub fn state(&self) -> Result<Option<ResourceState>, FenceError> {
-        self.read(&self.connect()?)
+        let mut connection = self.connect()?;
+        // One transaction, so that the version is that of the row.
+        let transaction = connection.transaction().map_err(|error| self.failed(&error))?;
+        self.read(&transaction)
     }
 
     fn read(&self, connection: &Connection) -> Result<Option<ResourceState>, FenceError> {
+        self.suits(connection)?;
         let select = "SELECT floor, token, seq, retired FROM leasehold_floor WHERE resource = ?";
         let row = connection
             .query_row(select, [&self.name], |row| {
@@ -137,15 +161,34 @@ impl Resource {
         }))
     }
 
+    /// A newer fence obeys rules that this code does not know.
+    fn suits(&self, connection: &Connection) -> Result<(), FenceError> {
+        let version = Part::of(connection, "fence").map_err(|error| self.failed(&error))?;
+        version
+            .suits(VERSION)
+            .map_err(|why| FenceError::Misuse(format!("the fence of {} {why}", self.store)))
+    }
+
     /// The database has to be there: a fence in a file that was created by mistake guards nothing.
+    /// And it has to have one name: a seal in the log of another name binds no writer.
     fn connect(&self) -> Result<Connection, FenceError> {
-        let path = store::sqlite_path(&self.store)
-            .map_err(|error| FenceError::Misuse(error.to_string()))?;
-        if !Path::new(&path).is_file() {
-            return Err(FenceError::Misuse(format!(
-                "{} is no database file: create the database that is to be fenced first",
-                path.display()
-            )));
+        let path = self.path()?;
+        let unreachable = |error: &io::Error| FenceError::Database(explain_io(&self.store, error));
+        match fs::canonicalize(&path) {
+            Ok(canonical) if canonical.is_file() => {
+                if let Some(why) = second_name(&canonical).map_err(|error| unreachable(&error))? {
+                    return Err(FenceError::Misuse(format!("{} {why}", self.store)));
+                }
+            }
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(unreachable(&error));
+            }
+            _ => {
+                return Err(FenceError::Misuse(format!(
+                    "{} is no database file: create the database that is to be fenced first",
+                    path.display()
+                )));
+            }
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection =
@@ -154,15 +197,30 @@ impl Resource {
         Ok(connection)
     }
 
+    fn begin<'a>(&self, connection: &'a mut Connection) -> Result<Transaction<'a>, FenceError> {
+        connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(|error| self.failed(&error))
+    }
+
+    fn path(&self) -> Result<PathBuf, FenceError> {
+        store::sqlite_path(&self.store).map_err(|error| FenceError::Misuse(error.to_string()))
+    }
+
     fn failed(&self, error: &rusqlite::Error) -> FenceError {
-        let text = error.to_string();
-        if text.contains("no such table: leasehold_") {
+        if error.to_string().contains("no such table: leasehold_") {
             return FenceError::Misuse(format!(
                 "{} has no fence yet: run `leasehold fence init {} {}`",
                 self.store, self.store, self.name
             ));
         }
-        FenceError::Database(format!("{self}: {text}"))
+        let why = explain(&self.store, error, BUSY);
+        match code(error) {
+            Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt | ErrorCode::Unknown) => {
+                FenceError::Misuse(why)
+            }
+            _ => FenceError::Database(why),
+        }
     }
 }
 

@@ -7,11 +7,12 @@ mod store_support;
 use std::fs;
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use leasehold_host::store::{self, Expect, Read, Store, Transact};
 use store_support::{
-    beside, by_hand, check, directory, fixture, must_put, must_read, open, put, read, wait, write,
+    Fixture, beside, by_hand, check, directory, fixture, must_put, must_read, open, put, read,
+    wait, write,
 };
 
 #[test]
@@ -132,6 +133,50 @@ fn an_existing_database_keeps_its_other_tables() {
 }
 
 #[test]
+fn a_store_that_was_dropped_is_one_file_with_everything_asked_for_in_it() {
+    let Fixture { store, path, directory } = fixture();
+    let answers: Vec<_> = (0..20)
+        .map(|key| store.transact(vec![], vec![write(&format!("lease/{key}"), "1")]))
+        .collect();
+    drop(store);
+    for suffix in ["-wal", "-shm"] {
+        assert!(!beside(&path, suffix).exists(), "{suffix}");
+    }
+    let copy = directory.path().join("copy.db");
+    fs::copy(&path, &copy).unwrap();
+    let kept: i64 = by_hand(&copy)
+        .query_row("SELECT count(*) FROM leasehold_kv", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(kept, 20);
+    for answer in answers {
+        assert!(matches!(wait(answer), Transact::Applied(_)));
+    }
+}
+
+#[tokio::test]
+async fn a_store_may_be_dropped_by_a_task() {
+    let directory = directory();
+    let path = directory.path().join("leases.db");
+    let store = open(&path).unwrap();
+    store.transact(vec![], vec![write("lease/a", "1")]).await;
+    tokio::spawn(async move { drop(store) }).await.unwrap();
+    assert!(!beside(&path, "-wal").exists());
+}
+
+#[test]
+fn a_store_that_does_not_close_keeps_nobody_longer_than_a_second() {
+    let Fixture { store, path, directory: _directory } = fixture();
+    let other = by_hand(&path);
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let answer = store.transact(vec![], vec![write("lease/a", "1")]);
+    let begun = Instant::now();
+    drop(store);
+    assert!((1000..3000).contains(&begun.elapsed().as_millis()), "{:?}", begun.elapsed());
+    other.execute_batch("COMMIT").unwrap();
+    assert!(matches!(wait(answer), Transact::Applied(_)));
+}
+
+#[test]
 fn debians_sqlite3_reads_the_store_while_it_is_open() {
     let fixture = fixture();
     must_put(&fixture.store, "lease/a", Expect::Absent, "1");
@@ -198,10 +243,7 @@ fn age(store: &dyn Store, key: &str) -> Option<u64> {
 }
 
 /// The age of an entry whose stamp's boot was edited, and that boot.
-fn stamped(
-    fixture: &store_support::Fixture,
-    edit: impl Fn(&str) -> String,
-) -> (Option<u64>, String) {
+fn stamped(fixture: &Fixture, edit: impl Fn(&str) -> String) -> (Option<u64>, String) {
     wait(fixture.store.transact(vec![], vec![write("lease/a", "1")]));
     let connection = by_hand(&fixture.path);
     let boot: String =

@@ -122,6 +122,15 @@ fn a_store_whose_table_was_dropped_is_gone() {
 }
 
 #[test]
+fn a_store_whose_table_was_altered_is_gone() {
+    assert_gone("no such column", |fixture| {
+        by_hand(&fixture.path)
+            .execute_batch("ALTER TABLE leasehold_kv RENAME COLUMN boot TO boots; ALTER TABLE leasehold_kv RENAME COLUMN value TO worth")
+            .unwrap();
+    });
+}
+
+#[test]
 fn a_write_that_ends_in_a_deleted_file_is_not_applied() {
     let fixture = holding();
     let other = by_hand(&fixture.path);
@@ -142,6 +151,67 @@ fn a_file_that_was_moved_back_is_the_same_store() {
     assert_is_gone(&fixture.store, "was deleted or moved");
     fs::rename(&away, &fixture.path).unwrap();
     assert_eq!(must_read(&fixture.store, "lease/a").0, "1");
+}
+
+#[test]
+fn a_second_name_stops_the_store_while_it_is_there() {
+    let fixture = holding();
+    let second = beside(&fixture.path, ".second");
+    fs::hard_link(&fixture.path, &second).unwrap();
+    let expected = "has a second name (hard link)";
+    let found = read(&fixture.store, "lease/a");
+    assert!(matches!(&found, Read::Unavailable(why) if why.contains(expected)), "{found:?}");
+    let outcome = put(&fixture.store, "lease/b", Expect::Absent, "1");
+    assert!(
+        matches!(&outcome, Transact::Unavailable(why) if why.contains(expected)),
+        "{outcome:?}"
+    );
+    fs::remove_file(&second).unwrap();
+    assert_eq!(must_read(&fixture.store, "lease/a").0, "1");
+}
+
+/// The holder does not look in between. The test runs itself as the other process.
+#[test]
+fn after_an_exchange_of_names_and_back_not_both_go_on() {
+    const NAME: &str = "after_an_exchange_of_names_and_back_not_both_go_on";
+    let is_stopped = |store: &Sqlite| {
+        let outcome = put(store, "lease/b", Expect::Absent, "1");
+        assert!(matches!(outcome, Transact::Unavailable(_)), "{outcome:?}");
+    };
+    if let Some(path) = std::env::var_os("LEASEHOLD_TEST_STORE") {
+        let second = beside(path.as_ref(), ".second");
+        fs::rename(&path, &second).unwrap();
+        let store = open(&second).unwrap();
+        fs::hard_link(&second, &path).unwrap();
+        return is_stopped(&store);
+    }
+    let fixture = holding();
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", NAME])
+        .env("LEASEHOLD_TEST_STORE", &fixture.path)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    is_stopped(&fixture.store);
+}
+
+/// SQLite would delete the log by its name, which is another's now.
+#[test]
+fn a_lost_store_that_is_closed_leaves_the_files_of_others_alone() {
+    let fixture = holding();
+    for suffix in ["-wal", "-shm"] {
+        fs::remove_file(beside(&fixture.path, suffix)).unwrap();
+    }
+    let script = "CREATE TABLE theirs (x); INSERT INTO theirs VALUES (7);";
+    let output = Command::new("sqlite3").arg(&fixture.path).arg(script).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let log = fs::read(beside(&fixture.path, "-wal")).unwrap();
+    let Fixture { store, path, directory: _directory } = fixture;
+    drop(store);
+    assert!(fs::read(beside(&path, "-wal")).unwrap() == log);
+    let theirs: i64 =
+        by_hand(&path).query_row("SELECT x FROM theirs", [], |row| row.get(0)).unwrap();
+    assert_eq!(theirs, 7);
 }
 
 /// The test runs itself in a mount namespace, on a file system of 256 KiB.

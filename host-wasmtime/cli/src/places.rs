@@ -1,50 +1,75 @@
 //! Where things are kept when nobody says otherwise.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use leasehold_host::store::{self, OpenError, Store};
 
 use crate::exit::{self, Failure};
 
-/// An opened store, and how it was named.
+/// An opened store.
 pub(crate) struct Place {
+    /// Its name as it was given, for people.
     pub(crate) url: String,
+    /// Its name from every working directory, for the command.
+    pub(crate) absolute: String,
     pub(crate) store: Arc<dyn Store>,
 }
 
-/// Opens the store that was named, or this user's own.
+/// Opens the store that was named, or this user's own, and creates it if it is not there yet.
 pub(crate) fn open(named: Option<&str>) -> Result<Place, Failure> {
-    let url = match named {
-        Some(url) => url.to_owned(),
-        None => own_store()?,
-    };
-    let store = store::open(&url).map_err(|error| match error {
-        OpenError::Url(_) | OpenError::Refused(_) => Failure::configuration(error),
-        OpenError::Unreachable(_) => Failure::new(exit::UNREACHABLE, error),
-    })?;
-    Ok(Place { url, store })
+    let url = url(named)?;
+    if named.is_none() {
+        create_folder(&url)?;
+    }
+    let absolute = store::absolute(&url).map_err(failure)?;
+    let store = store::open(&url).map_err(failure)?;
+    Ok(Place { url, absolute, store })
 }
 
-/// One file per user and machine, in the user's state folder.
-fn own_store() -> Result<String, Failure> {
-    let give_one = "give a store with --store sqlite:PATH";
+/// Whether the store that was named, or this user's own, is there; nothing is created.
+pub(crate) fn exists(named: Option<&str>) -> Result<bool, Failure> {
+    let url = url(named)?;
+    // This user's own has no folder either before its first use.
+    if named.is_none() && !Path::new(&url).exists() {
+        return Ok(false);
+    }
+    store::exists(&url).map_err(failure)
+}
+
+/// The name of a store: as it was given, or of the one file that each user has on a machine.
+pub(crate) fn url(named: Option<&str>) -> Result<String, Failure> {
+    if let Some(url) = named {
+        return Ok(url.to_owned());
+    }
     let folder = folder("XDG_STATE_HOME", ".local/state").ok_or_else(|| {
         Failure::configuration(format!(
-            "HOME is no absolute path, so there is no default store: {give_one}"
+            "HOME is no absolute path, so there is no default store: {GIVE_ONE}"
         ))
     })?;
     let path = folder.join("leases.db");
-    let Some(url) = path.to_str() else {
-        let path = path.display();
-        return Err(Failure::configuration(format!("{path} is not UTF-8: {give_one}")));
-    };
-    std::fs::create_dir_all(&folder).map_err(|error| {
-        let folder = folder.display();
-        Failure::new(exit::UNREACHABLE, format!("{folder} cannot be created: {error}; {give_one}"))
+    let url = path.to_str().ok_or_else(|| {
+        Failure::configuration(format!("{} is not UTF-8: {GIVE_ONE}", path.display()))
     })?;
     Ok(url.to_owned())
+}
+
+const GIVE_ONE: &str = "give a store with --store sqlite:PATH";
+
+fn create_folder(file: &str) -> Result<(), Failure> {
+    let folder = Path::new(file).parent().unwrap_or(Path::new("/"));
+    std::fs::create_dir_all(folder).map_err(|error| {
+        let folder = folder.display();
+        Failure::new(exit::UNREACHABLE, format!("{folder} cannot be created: {error}; {GIVE_ONE}"))
+    })
+}
+
+fn failure(error: OpenError) -> Failure {
+    match error {
+        OpenError::Url(_) | OpenError::Refused(_) => Failure::configuration(error),
+        OpenError::Unreachable(_) => Failure::new(exit::UNREACHABLE, error),
+    }
 }
 
 /// Where compiled code is cached between runs; without a place it is compiled anew every time.

@@ -14,17 +14,13 @@ use crate::places::{self, Place};
 
 pub(crate) fn status(options: &Status) -> Result<ExitCode, Failure> {
     Name::chosen(&options.name).map_err(Failure::configuration)?;
+    let url = places::url(options.store.as_deref())?;
+    if !places::exists(options.store.as_deref())? {
+        return absent(options, &url, false);
+    }
     let place = places::open(options.store.as_deref())?;
-    let read = block_on(place.store.read(&format!("lease/{}", options.name)))?;
-    match read {
-        Read::Absent => {
-            if options.json {
-                print(json!({"name": options.name, "store": place.url, "state": "absent"}))?;
-            } else {
-                print(format!("{}: never held\nstore {}", options.name, place.url))?;
-            }
-            Ok(ExitCode::SUCCESS)
-        }
+    match block_on(place.store.read(&format!("lease/{}", options.name)))? {
+        Read::Absent => absent(options, &url, true),
         Read::Entry { value, age_ns, .. } => {
             let record = record::decode_named(&options.name, &value).map_err(|fault| {
                 Failure::configuration(format!("lease/{} in {}: {fault}", options.name, place.url))
@@ -35,6 +31,18 @@ pub(crate) fn status(options: &Status) -> Result<ExitCode, Failure> {
         Read::Unavailable(why) | Read::Unknown(why) => Err(Failure::new(exit::UNREACHABLE, why)),
         Read::Gone(why) => Err(Failure::configuration(why)),
     }
+}
+
+fn absent(options: &Status, store: &str, exists: bool) -> Result<ExitCode, Failure> {
+    let name = &options.name;
+    if options.json {
+        let state = "absent";
+        print(json!({"name": name, "store": store, "store_exists": exists, "state": state}))?;
+    } else {
+        let yet = if exists { "" } else { ", which does not exist yet" };
+        print(format!("{name}: never held\nstore {store}{yet}"))?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn show(

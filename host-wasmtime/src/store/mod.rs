@@ -5,7 +5,7 @@
 //! what the machines make of them.
 
 mod memory;
-mod sqlite;
+pub(crate) mod sqlite;
 mod url;
 
 use std::fmt;
@@ -133,6 +133,24 @@ pub enum Transact {
 pub fn open(url: &str) -> Result<Arc<dyn Store>, OpenError> {
     let url::Location { path, options } = url::parse(url)?;
     Ok(Arc::new(Sqlite::open(&path, options)?))
+}
+
+/// Whether the store that `url` names is there. Nothing is created or changed, as [`open`] would do.
+///
+/// # Errors
+/// [`OpenError`], for what [`open`] would not open either.
+pub fn exists(url: &str) -> Result<bool, OpenError> {
+    let url::Location { path, options } = url::parse(url)?;
+    Sqlite::exists(&path, options)
+}
+
+/// The same store by a name that leads to it from every working directory.
+///
+/// # Errors
+/// [`OpenError::Url`], also where the working directory's own name is not UTF-8;
+/// [`OpenError::Unreachable`] where there is no working directory any more.
+pub fn absolute(url: &str) -> Result<String, OpenError> {
+    url::absolute(url)
 }
 
 /// The file that a `sqlite:` URL or a path names, read as [`open`] reads it.

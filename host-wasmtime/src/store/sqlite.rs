@@ -1,13 +1,17 @@
 //! A store in one SQLite file, for the processes of one machine.
 
+pub(crate) mod advice;
 mod database;
 mod files;
 mod filesystem;
+pub(crate) mod names;
+pub(crate) mod schema;
 mod setup;
 mod stamp;
 
+use std::convert::Infallible;
 use std::path::Path;
-use std::sync::mpsc;
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -29,11 +33,21 @@ use super::{Answer, Capabilities, Check, OpenError, Read, Store, Transact, Write
 /// Where the file, or one of SQLite's two files beside it, was deleted or replaced, every answer is
 /// `Gone`, and nothing is re-created; open the store anew.
 ///
+/// The file has to have one name. A hard link, or a mount of the single file, is refused when it is
+/// opened; while there is a hard link that was made later, every answer is `Unavailable`.
+///
+/// Dropping it closes the file after what was asked before: the log is moved into the database, which
+/// then holds everything. The drop blocks until that is done, at most a second; what a slow disk
+/// leaves undone is safe in the log.
+///
 /// Keep the file to SQLite while the store is open: a process that opens it in another way and
 /// closes it again drops SQLite's locks with it.
 #[derive(Debug)]
 pub struct Sqlite {
-    jobs: mpsc::Sender<Job>,
+    /// None only in `drop`.
+    jobs: Option<mpsc::Sender<Job>>,
+    /// Nothing is ever sent: it is disconnected once the database is closed.
+    closed: Mutex<mpsc::Receiver<Infallible>>,
     store_clock_error_ns: Option<u64>,
 }
 
@@ -47,8 +61,10 @@ pub struct Options {
 }
 
 impl Default for Options {
+    /// A lease of 3 s gives a request a little less than 200 ms. Whoever waits less than that is
+    /// told what was in the way, rather than that nothing came.
     fn default() -> Self {
-        Self { busy: Duration::from_millis(250), unsafe_filesystem: false }
+        Self { busy: Duration::from_millis(100), unsafe_filesystem: false }
     }
 }
 
@@ -57,18 +73,36 @@ impl Sqlite {
     ///
     /// # Errors
     /// [`OpenError::Refused`] for what must not be used as a store: no SQLite database, a newer
-    /// schema, a network or FUSE file system. [`OpenError::Unreachable`] for a missing directory,
-    /// missing permissions, a file that stays locked.
+    /// schema, a file with a second name, a network or FUSE file system.
+    /// [`OpenError::Unreachable`] for a missing directory, missing permissions, a file that stays
+    /// locked.
     pub fn open(path: &Path, options: Options) -> Result<Self, OpenError> {
         let mut database = setup::open(path, &options)?;
         let (jobs, inbox) = mpsc::channel::<Job>();
+        let (closing, closed) = mpsc::channel();
         thread::Builder::new()
             .name("leasehold-sqlite".to_owned())
-            .spawn(move || inbox.into_iter().for_each(|job| job(&mut database)))
+            .spawn(move || {
+                inbox.into_iter().for_each(|job| job(&mut database));
+                drop(database);
+                drop(closing);
+            })
             .map_err(|error| {
                 OpenError::Unreachable(format!("no thread for the store could be started: {error}"))
             })?;
-        Ok(Self { jobs, store_clock_error_ns: stamp::clock_error_ns() })
+        Ok(Self {
+            jobs: Some(jobs),
+            closed: Mutex::new(closed),
+            store_clock_error_ns: stamp::clock_error_ns(),
+        })
+    }
+
+    /// Whether there is a store in the file, which is neither created nor changed.
+    ///
+    /// # Errors
+    /// As for [`Sqlite::open`], except that the file may be missing and may be read-only.
+    pub fn exists(path: &Path, options: Options) -> Result<bool, OpenError> {
+        setup::exists(path, &options)
     }
 
     /// Runs `job` on the connection's own thread, after those before it. The job runs to its end
@@ -80,9 +114,11 @@ impl Sqlite {
     ) -> Answer<T> {
         let (reply, answer) = oneshot::channel();
         // If the thread is gone, `reply` is dropped unsent, and the answer is `lost`.
-        let _ = self.jobs.send(Box::new(move |database| {
-            let _ = reply.send(job(database));
-        }));
+        if let Some(jobs) = &self.jobs {
+            let _ = jobs.send(Box::new(move |database| {
+                let _ = reply.send(job(database));
+            }));
+        }
         Box::pin(async move {
             answer.await.unwrap_or_else(|_| lost("the store's thread has ended".to_owned()))
         })
@@ -108,5 +144,16 @@ impl Store for Sqlite {
         self.submit(Transact::Unknown, move |database| database.transact(&checks, &writes))
     }
 }
+
+impl Drop for Sqlite {
+    fn drop(&mut self) {
+        self.jobs = None;
+        let closed = self.closed.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let _ = closed.recv_timeout(CLOSING);
+    }
+}
+
+/// How long a drop waits for the disk: one that hangs must not keep a process from ending.
+const CLOSING: Duration = Duration::from_secs(1);
 
 type Job = Box<dyn FnOnce(&mut Database) + Send>;

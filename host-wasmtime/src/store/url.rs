@@ -1,6 +1,6 @@
 //! What a person may type for a store, and what it means.
 
-use std::path::PathBuf;
+use std::path::{self, PathBuf};
 
 use super::OpenError;
 use super::sqlite::Options;
@@ -15,7 +15,7 @@ pub(super) struct Location {
 /// With a scheme it is a URL: `%XX` is decoded, `?` begins the options. What starts with `/`, `./`
 /// or `../` is a path, taken literally. Nothing else is guessed.
 pub(super) fn parse(url: &str) -> Result<Location, OpenError> {
-    if ["/", "./", "../"].iter().any(|start| url.starts_with(start)) {
+    if is_path(url) {
         return Ok(Location { path: PathBuf::from(url), options: Options::default() });
     }
     match url.split_once(':') {
@@ -31,6 +31,37 @@ pub(super) fn parse(url: &str) -> Result<Location, OpenError> {
             "the store {url:?} names no scheme; for a file write ./{url} or sqlite:{url}"
         )),
     }
+}
+
+/// The same location by a name that holds in every working directory.
+pub(super) fn absolute(url: &str) -> Result<String, OpenError> {
+    let Location { path, options } = parse(url)?;
+    if path.is_absolute() {
+        return Ok(url.to_owned());
+    }
+    let absolute = path::absolute(&path).map_err(|error| {
+        OpenError::Unreachable(format!(
+            "{url} cannot be found from the working directory: {error}; name the store by its whole path"
+        ))
+    })?;
+    let Some(path) = absolute.to_str() else {
+        return bad(format!(
+            "{url} lies in {}, whose name is not UTF-8, and the name of a store is; work in another directory",
+            absolute.display()
+        ));
+    };
+    if is_path(url) && is_path(path) {
+        return Ok(path.to_owned());
+    }
+    let host = if path.starts_with('/') { "//" } else { "" };
+    let Options { busy: _, unsafe_filesystem } = options;
+    let query = if unsafe_filesystem { "?unsafe-filesystem" } else { "" };
+    Ok(format!("sqlite:{host}{}{query}", percent_encoded(path)))
+}
+
+/// Whether it is taken literally.
+fn is_path(url: &str) -> bool {
+    ["/", "./", "../"].iter().any(|start| url.starts_with(start))
 }
 
 fn sqlite(rest: &str) -> Result<Location, OpenError> {
@@ -96,6 +127,11 @@ fn percent_decoded(text: &str) -> Result<String, OpenError> {
         .or_else(|_| bad(format!("{text:?} is not UTF-8 once its %XX are decoded")))
 }
 
+/// The opposite, for what would not be read as part of a path.
+fn percent_encoded(path: &str) -> String {
+    path.replace('%', "%25").replace('?', "%3F").replace('#', "%23")
+}
+
 fn bad<T>(why: impl Into<String>) -> Result<T, OpenError> {
     Err(OpenError::Url(why.into()))
 }
@@ -159,5 +195,29 @@ mod tests {
         ] {
             assert!(refusal(url).contains(remedy), "{url}: {}", refusal(url));
         }
+    }
+
+    #[test]
+    fn an_absolute_name_means_the_same_in_every_directory() {
+        let odd = "% ? # & %41 %3F + ~ ' \" \\ é \n : //b/./c/../d.db";
+        let mut names = vec![odd.to_owned(), "a.db".to_owned(), "..".to_owned(), "...".to_owned()];
+        names.extend((1..=0x7F_u8).map(|byte| format!("a{}b", char::from(byte))));
+        for name in names {
+            let urls = ["", "?unsafe-filesystem"].into_iter().flat_map(|options| {
+                ["sqlite:", "sqlite:./", "sqlite:/x/", "sqlite:///", "sqlite:////"]
+                    .map(|start| format!("{start}{}{options}", percent_encoded(&name)))
+            });
+            let paths = ["./", "../", "/", "//", "/x/../"].map(|start| format!("{start}{name}"));
+            for url in urls.chain(paths) {
+                let (here, everywhere) = (parse(&url).unwrap(), absolute(&url).unwrap());
+                let again = parse(&everywhere).unwrap();
+                assert!(again.path.is_absolute(), "{url:?}: {everywhere:?}");
+                assert_eq!(again.path, path::absolute(&here.path).unwrap(), "{everywhere:?}");
+                assert_eq!(again.options, here.options, "{url:?}");
+                assert_eq!(is_path(&everywhere), is_path(&url), "{url:?}");
+                assert_eq!(absolute(&everywhere).unwrap(), everywhere);
+            }
+        }
+        assert!(matches!(absolute("leases.db"), Err(OpenError::Url(_))));
     }
 }

@@ -78,3 +78,12 @@ pub(crate) fn by_hand(path: &Path) -> rusqlite::Connection {
 pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(format!("{}{suffix}", path.display()))
 }
+
+/// Permissions bind the superuser too, on this thread, once it has laid down its privileges.
+#[cfg(target_os = "linux")]
+pub(crate) fn respect_permissions() {
+    use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+    let mut sets = capabilities(None).unwrap();
+    sets.effective.remove(CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH);
+    set_capabilities(None, sets).unwrap();
+}

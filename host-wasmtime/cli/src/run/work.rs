@@ -114,7 +114,7 @@ fn launch(plan: &Plan, place: &Place, token: Token) -> Launch {
         ("LEASEHOLD_TERM", token.term.to_string()),
         ("LEASEHOLD_TOKEN", token.to_string()),
         ("LEASEHOLD_HOLDER", plan.holder.clone()),
-        ("LEASEHOLD_STORE", place.url.clone()),
+        ("LEASEHOLD_STORE", place.absolute.clone()),
     ];
     Launch {
         program: command.next().unwrap_or_default(),

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{
     Connection, ErrorCode, OptionalExtension, TransactionBehavior, ffi, named_params, params,
 };
 use sha2::{Digest, Sha256};
 
+use super::advice::{code, explain};
 use super::files::Files;
 use super::filesystem::Disk;
 use super::stamp::{Moment, Stamp};
@@ -110,7 +112,7 @@ impl Database {
     /// What an error before the commit means; the transaction has been rolled back.
     fn trouble(&self, error: &rusqlite::Error) -> Trouble {
         let moved = error.sqlite_extended_error_code() == Some(ffi::SQLITE_READONLY_DBMOVED);
-        match error.sqlite_error_code() {
+        match code(error) {
             // A table that is missing is ErrorCode::Unknown, SQLite's plain SQL error.
             Some(ErrorCode::Unknown | ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
                 Trouble::Gone(self.explain(error))
@@ -121,28 +123,26 @@ impl Database {
     }
 
     fn explain(&self, error: &rusqlite::Error) -> String {
-        let path = self.files.path().display();
-        match error.sqlite_error_code() {
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-                format!(
-                    "{path} stayed locked by another connection for {} ms; end the long transaction on it",
-                    self.busy.as_millis()
-                )
-            }
-            Some(ErrorCode::DiskFull) => {
-                format!("the disk of {path} is full; free some space on it")
-            }
-            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
-                format!(
-                    "{path} cannot be written ({error}); give this user write permission on it and its directory"
-                )
-            }
+        let path = self.files.path();
+        match code(error) {
             Some(ErrorCode::Unknown | ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
                 format!(
-                    "{path} is no longer a whole store ({error}); stop whoever uses it before you restore it"
+                    "{} is no longer a whole store ({error}); stop whoever uses it before you restore it",
+                    path.display()
                 )
             }
-            _ => format!("{path}: {error}"),
+            _ => explain(path.display(), error, self.busy),
+        }
+    }
+}
+
+impl Drop for Database {
+    /// SQLite's last connection to close moves the log into the database and deletes it, by name.
+    /// Where the names lead to the files of others, nothing is moved and nothing deleted.
+    fn drop(&mut self) {
+        if self.files.verify().is_err() {
+            let leave = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+            let _ = self.connection.set_db_config(leave, true);
         }
     }
 }

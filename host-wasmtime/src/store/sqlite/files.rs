@@ -9,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::database::Trouble;
+use super::names::second_link;
 
 /// The database's file and SQLite's two files beside it, as they were when it was opened.
 #[derive(Debug)]
@@ -44,11 +45,16 @@ impl Files {
         identity
     }
 
-    /// Fails unless every path still leads to the file that is open, and the database holds anything.
+    /// Fails unless every path still leads to the file that is open, and the database holds anything
+    /// and has no second name. Such a name is an obstacle that may go away, not a loss.
     pub(super) fn verify(&self) -> Result<(), Trouble> {
         let [database, log, locks] = &self.known;
-        if examine(database)?.len() == 0 {
+        let metadata = examine(database)?;
+        if metadata.len() == 0 {
             return Err(gone(self.path(), "was emptied"));
+        }
+        if let Some(why) = second_link(&metadata) {
+            return Err(Trouble::Unavailable(format!("{} {why}", self.path().display())));
         }
         examine(log)?;
         examine(locks)?;

@@ -2,17 +2,19 @@
 
 use std::fs::{self, OpenOptions};
 use std::io;
-use std::path::{self, Path};
+use std::path::{self, Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, OptionalExtension, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, TransactionBehavior};
 
-use super::Options;
 use super::database::Database;
 use super::files::{Files, Identity};
 use super::filesystem::{Disk, disk};
+use super::names::second_name;
+use super::schema::{self, Part};
+use super::{Options, advice};
 use crate::store::OpenError;
 
 /// The version of the part `kv` that this code reads and writes.
@@ -34,8 +36,8 @@ pub(super) fn open(path: &Path, options: &Options) -> Result<Database, OpenError
     let path = &path::absolute(path).map_err(|error| unreachable(path, &error))?;
     let disk = suitable_disk(path, options)?;
     create_if_missing(path)?;
-    let canonical = fs::canonicalize(path).map_err(|error| unreachable(path, &error))?;
     let opened = Identity::at(path).map_err(|error| unreachable(path, &error))?;
+    let canonical = the_one_name(path)?;
     let mut connection = connect(&canonical, options).map_err(|error| explain(path, &error))?;
     if connection.is_readonly(MAIN_DB).map_err(|error| explain(path, &error))? {
         return Err(OpenError::Unreachable(format!(
@@ -54,6 +56,20 @@ pub(super) fn open(path: &Path, options: &Options) -> Result<Database, OpenError
     Ok(Database { connection, files, disk, busy: options.busy })
 }
 
+/// Whether there is a store at `path`. Whatever is there is left as it is.
+pub(super) fn exists(path: &Path, options: &Options) -> Result<bool, OpenError> {
+    let path = &path::absolute(path).map_err(|error| unreachable(path, &error))?;
+    suitable_disk(path, options)?;
+    match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(unreachable(path, &error)),
+        Ok(_) => {}
+    }
+    let canonical = the_one_name(path)?;
+    let connection = connect(&canonical, options).map_err(|error| explain(path, &error))?;
+    Ok(look(&connection, path)?.table)
+}
+
 /// The file system of the file, or of the directory it is to be created in.
 fn suitable_disk(path: &Path, options: &Options) -> Result<Disk, OpenError> {
     let directory = path.parent().unwrap_or(path);
@@ -65,7 +81,16 @@ fn suitable_disk(path: &Path, options: &Options) -> Result<Disk, OpenError> {
             return refused(path, "is no regular file; name another");
         }
         Ok(_) => disk(path),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => disk(directory),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match fs::read_link(path) {
+            Ok(target) => {
+                return Err(OpenError::Unreachable(format!(
+                    "{} is a link to {}, and nothing is there; remove the link, or create what it leads to",
+                    path.display(),
+                    target.display()
+                )));
+            }
+            Err(_) => disk(directory),
+        },
         Err(error) => Err(error),
     };
     match disk {
@@ -106,6 +131,15 @@ fn create_if_missing(path: &Path) -> Result<(), OpenError> {
     }
 }
 
+/// The path without symbolic links, under which SQLite keeps its two files beside the database.
+fn the_one_name(path: &Path) -> Result<PathBuf, OpenError> {
+    let canonical = fs::canonicalize(path).map_err(|error| unreachable(path, &error))?;
+    match second_name(&canonical).map_err(|error| unreachable(path, &error))? {
+        Some(why) => refused(path, why),
+        None => Ok(canonical),
+    }
+}
+
 fn connect(path: &Path, options: &Options) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
@@ -115,10 +149,9 @@ fn connect(path: &Path, options: &Options) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Nothing is written before the file has been found to be a database of no newer schema.
+/// Nothing is written before all that is there has been found fit.
 fn prepare(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
-    let known = patiently(|| schema_version(connection)).map_err(|error| explain(path, &error))?;
-    suitable_version(known, path)?;
+    let found = look(connection, path)?;
     patiently(|| sync_every_commit(connection)).map_err(|error| explain(path, &error))?;
     let mode = patiently(|| {
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))
@@ -127,19 +160,39 @@ fn prepare(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
     if mode != "wal" {
         return refused(path, "cannot have a write-ahead log on this file system; use another one");
     }
-    if known.is_none() {
+    if !found.schema {
         patiently(|| create_schema(connection)).map_err(|error| explain(path, &error))?;
     }
     // Also the first transaction in the log, which is what creates the files beside the database.
+    look(connection, path).map(drop)
+}
+
+/// What a database has of a store.
+struct Found {
+    schema: bool,
+    table: bool,
+}
+
+/// Reads only. Fails where something else stands in the store's place.
+fn look(connection: &Connection, path: &Path) -> Result<Found, OpenError> {
     let version =
-        patiently(|| schema_version(connection)).map_err(|error| explain(path, &error))?;
-    suitable_version(version, path)?;
-    match connection.prepare("SELECT key, value, written, boot FROM leasehold_kv") {
-        Ok(_) => Ok(()),
-        Err(error) => {
-            refused(path, &format!("has no table leasehold_kv to use ({error}); name another file"))
+        patiently(|| Part::of(connection, "kv")).map_err(|error| explain(path, &error))?;
+    version.suits(VERSION).or_else(|why| refused(path, &why))?;
+    let table = patiently(|| schema::has(connection, "leasehold_kv"))
+        .map_err(|error| explain(path, &error))?;
+    let found = Found { schema: version != Part::Absent, table };
+    if found.schema || found.table {
+        let insert = "INSERT INTO leasehold_kv (key, value, written, boot) VALUES (?, ?, ?, ?)";
+        match patiently(|| connection.prepare(insert)) {
+            Ok(_) => {}
+            Err(error) if advice::code(&error) == Some(ErrorCode::Unknown) => {
+                let why = format!("has no table leasehold_kv to use ({error}); name another file");
+                return refused(path, &why);
+            }
+            Err(error) => return Err(explain(path, &error)),
         }
     }
+    Ok(found)
 }
 
 /// A term that a power cut takes back is a second holder.
@@ -147,32 +200,6 @@ fn sync_every_commit(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "fullfsync", true)?;
     connection.pragma_update(None, "checkpoint_fullfsync", true)
-}
-
-fn schema_version(connection: &Connection) -> rusqlite::Result<Option<i64>> {
-    let table =
-        "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'leasehold_schema'";
-    if connection.query_row(table, [], |row| row.get::<_, i64>(0))? == 0 {
-        return Ok(None);
-    }
-    let version = "SELECT version FROM leasehold_schema WHERE part = 'kv'";
-    connection.query_row(version, [], |row| row.get(0)).optional()
-}
-
-fn suitable_version(version: Option<i64>, path: &Path) -> Result<(), OpenError> {
-    match version {
-        None | Some(VERSION) => Ok(()),
-        Some(newer) if newer > VERSION => refused(
-            path,
-            &format!(
-                "was written by a newer leasehold (schema {newer}, this one knows {VERSION}); update this program"
-            ),
-        ),
-        Some(other) => refused(
-            path,
-            &format!("has the impossible schema version {other}; restore leasehold_schema"),
-        ),
-    }
 }
 
 fn create_schema(connection: &mut Connection) -> rusqlite::Result<()> {
@@ -196,7 +223,7 @@ fn patiently<T>(mut attempt: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::R
 }
 
 fn busy(error: &rusqlite::Error) -> bool {
-    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+    matches!(advice::code(error), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
 fn refused<T>(path: &Path, why: &str) -> Result<T, OpenError> {
@@ -204,29 +231,15 @@ fn refused<T>(path: &Path, why: &str) -> Result<T, OpenError> {
 }
 
 fn unreachable(path: &Path, error: &io::Error) -> OpenError {
-    OpenError::Unreachable(format!("{} cannot be opened: {error}", path.display()))
+    OpenError::Unreachable(advice::explain_io(path.display(), error))
 }
 
 fn explain(path: &Path, error: &rusqlite::Error) -> OpenError {
-    let path = path.display();
-    match error.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase) => OpenError::Refused(format!(
-            "{path} is no SQLite database, and was left as it is; name another file"
-        )),
-        Some(ErrorCode::DatabaseCorrupt) => OpenError::Refused(format!(
-            "{path} is damaged ({error}), and was left as it is; restore it or name another file"
-        )),
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => OpenError::Unreachable(
-            format!("{path} stayed locked by another program; end its transaction and try again"),
-        ),
-        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
-            OpenError::Unreachable(format!(
-                "{path} cannot be opened ({error}); give this user write permission on it, its -wal and -shm, and its directory"
-            ))
+    let why = advice::explain(path.display(), error, PATIENCE);
+    match advice::code(error) {
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt | ErrorCode::Unknown) => {
+            OpenError::Refused(why)
         }
-        Some(ErrorCode::DiskFull) => {
-            OpenError::Unreachable(format!("the disk of {path} is full; free some space on it"))
-        }
-        _ => OpenError::Unreachable(format!("{path} cannot be opened: {error}")),
+        _ => OpenError::Unreachable(why),
     }
 }
