@@ -161,9 +161,9 @@ fn retries_ns(timing: &Timing) -> u64 {
     timing.attempt_ns.saturating_mul(2 * u64::from(timing.tolerated) + 1)
 }
 
-/// The shortest ttl with room for the drain, the guard and attempts of 20 ms.
+/// A ttl with room for the drain, the guard and attempts of 100 ms, which a busy disk keeps.
 fn least_ttl_ms(timing: &Timing) -> u64 {
-    let attempt_ns = timing.attempt_ns.max(20 * MILLISECOND_NS);
+    let attempt_ns = timing.attempt_ns.max(100 * MILLISECOND_NS);
     let rounds = 2 * u64::from(timing.tolerated) + 1 + 4;
     let needed_ns = attempt_ns
         .saturating_mul(rounds)
@@ -202,10 +202,13 @@ impl fmt::Display for Misuse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ttl => write!(f, "the ttl must be 1 ms to {MAX_TTL_MS} ms (one day)"),
+            Self::TooShort { ttl_ms } if *ttl_ms > u64::from(MAX_TTL_MS) => f.write_str(
+                "the drain does not fit into the longest ttl (one day): use a shorter one",
+            ),
             Self::TooShort { ttl_ms } => write!(
                 f,
-                "the ttl is too short for its renewals, drain and guard: use at \
-                 least {ttl_ms} ms, or a shorter drain"
+                "the ttl is too short for its renewals, drain and guard: use {ttl_ms} ms or more, or \
+                 a shorter drain"
             ),
             Self::Renewal { renew_ns } => write!(
                 f,

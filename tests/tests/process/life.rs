@@ -26,13 +26,15 @@ fn the_command_finds_its_lease_in_six_variables() {
     let token = scene.store().row().unwrap().token;
     let (lineage, term, token) =
         (token.lineage.to_string(), token.term.to_string(), token.to_string());
+    // Absolute, so that a command that changes its directory asks the same store.
+    let store = scene.path("leases.db").display().to_string();
     let expected = BTreeMap::from([
         ("LEASEHOLD_NAME", LEASE),
         ("LEASEHOLD_LINEAGE", &lineage),
         ("LEASEHOLD_TERM", &term),
         ("LEASEHOLD_TOKEN", &token),
         ("LEASEHOLD_HOLDER", "web-1"),
-        ("LEASEHOLD_STORE", "./leases.db"),
+        ("LEASEHOLD_STORE", &store),
     ]);
     assert_eq!(found, expected);
 }

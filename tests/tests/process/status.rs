@@ -9,9 +9,14 @@ use crate::rig::{Ended, LEASE, Scene, Started, Store, until};
 #[test]
 fn a_lease_that_nobody_ever_held_is_absent() {
     let scene = Scene::new();
+    assert_eq!(text(&scene), "job: never held\nstore ./leases.db, which does not exist yet\n");
+    let absent = |exists| json!({"name": "job", "store": "./leases.db", "store_exists": exists, "state": "absent"});
+    assert_eq!(status(&scene, &["--json"]).json(), absent(false));
+    assert!(!scene.path("leases.db").exists(), "a question creates nothing");
+
+    scene.leasehold(["run", "other", "--store", "./leases.db", "--", "true"]).end();
     assert_eq!(text(&scene), "job: never held\nstore ./leases.db\n");
-    let expected = json!({"name": "job", "store": "./leases.db", "state": "absent"});
-    assert_eq!(status(&scene, &["--json"]).json(), expected);
+    assert_eq!(status(&scene, &["--json"]).json(), absent(true));
 }
 
 #[test]
