@@ -45,13 +45,7 @@ impl<C: Deref<Target = Config>> Elector<C> {
         }
         (self.known, self.lineage) = (true, token.lineage);
 
-        let found = Base {
-            version,
-            term: token.term,
-            nonce: token.nonce,
-            attempt: record.attempt,
-            kind: record.state.kind(),
-        };
+        let found = Base::of(&record, version);
         let before = self.base.replace(found);
         let watched = core::mem::replace(&mut self.watched, true);
         let unchanged = watched && before.is_some_and(|base| base.same_write(&found));
@@ -63,19 +57,18 @@ impl<C: Deref<Target = Config>> Elector<C> {
         // Further back than a campaign could climb, it is the campaign that says so.
         let reach = found.term.get().saturating_add(MAX_ADVANCE);
         let went_back = self.floor > found.term.get() && self.floor <= reach && !mine_to_climb;
-        let fault = if went_back {
-            self.fault(StoreFault::WentBack { floor: self.floor, found: found.term.get() })
-        } else {
-            // The other two are found by the campaign that a good read leads to.
+        let went_back = went_back
+            .then_some(StoreFault::WentBack { floor: self.floor, found: found.term.get() });
+        self.floor = self.floor.max(found.term.get());
+        if went_back.is_none() {
+            // Two are found by the campaign that a good read leads to.
             let lasting =
                 |fault: &FaultKind| matches!(fault, FaultKind::TooFar | FaultKind::Exhausted);
             self.facts.fault = self.facts.fault.filter(lasting);
-            None
-        };
-        self.floor = self.floor.max(found.term.get());
+        }
 
         if found.kind == Kind::Released || mine_to_climb {
-            return fault.or(self.campaign(now));
+            return self.campaign_over(now, went_back);
         }
         self.facts.climb = false;
         let window_ns =
@@ -85,7 +78,7 @@ impl<C: Deref<Target = Config>> Elector<C> {
             (Authority::StoreClock { error_ns }, Some(age_ns)) => {
                 let over_ns = window_ns.saturating_add(error_ns);
                 if age_ns >= over_ns {
-                    return fault.or(self.campaign(now));
+                    return self.campaign_over(now, went_back);
                 }
                 self.by_age = true;
                 self.facts.alive = true;
@@ -111,8 +104,12 @@ impl<C: Deref<Target = Config>> Elector<C> {
             self.due = self.due.min(self.until.max(again));
         }
         let news = !same_owner || (self.facts.alive && !was_alive);
-        let owner = Owner { holder: record.holder, instance: record.instance, token };
-        fault.or(news.then_some(Event::Standby { owner, alive: self.facts.alive }))
+        if news {
+            // What else there is to say, the next read will say.
+            let owner = Owner { holder: record.holder, instance: record.instance, token };
+            return Some(Event::Standby { owner, alive: self.facts.alive });
+        }
+        self.fault(went_back?)
     }
 
     /// No campaign until a read is good again.
@@ -120,6 +117,14 @@ impl<C: Deref<Target = Config>> Elector<C> {
         self.unsettle();
         self.due = now.mono.after(self.config.timing.poll_ns);
         self.fault(fault)
+    }
+
+    /// A campaign says what blocks it; only one that begins leaves room for a report.
+    fn campaign_over<'a>(&mut self, now: Now, report: Option<StoreFault>) -> Option<Event<'a>> {
+        match self.campaign(now) {
+            None if self.state == State::Campaigning => self.fault(report?),
+            said => said,
+        }
     }
 
     /// Starts a campaign on `base`: the token is drawn here, once for all its attempts.
@@ -160,13 +165,7 @@ impl<C: Deref<Target = Config>> Elector<C> {
                 None
             }
             (Outcome::Entry { record: Ok(record), version, age_ns }, base) => {
-                let found = Base {
-                    version,
-                    term: record.token.term,
-                    nonce: record.token.nonce,
-                    attempt: record.attempt,
-                    kind: record.state.kind(),
-                };
+                let found = Base::of(&record, version);
                 let sent = self.attempts.sent(record.attempt);
                 let ours = self.own_token() == Some(record.token)
                     && record.instance == self.config.instance;
@@ -266,6 +265,16 @@ impl<C: Deref<Target = Config>> Elector<C> {
 }
 
 impl Base {
+    fn of(record: &LeaseRecord<'_>, version: Version) -> Self {
+        Self {
+            version,
+            term: record.token.term,
+            nonce: record.token.nonce,
+            attempt: record.attempt,
+            kind: record.state.kind(),
+        }
+    }
+
     /// The same write as far as a window is concerned: a version that changed alone is an asker's.
     pub(super) fn same_write(&self, other: &Self) -> bool {
         self.same_token(other) && self.attempt == other.attempt && self.kind == other.kind

@@ -7,19 +7,14 @@ use crate::rig::{Ended, LEASE, Scene, run_line};
 
 /// Stands for a command that must not run.
 const COMMAND: [&str; 2] = ["echo", "ran"];
+const LETTER: &str = "Dear reader, this is no database at all.\n";
 
 #[test]
 fn a_bad_store_is_refused() {
     let scene = Scene::new();
     fs::create_dir(scene.path("folder")).unwrap();
-    fs::write(scene.path("letter.db"), "Dear reader, this is no database at all.\n").unwrap();
-    database(
-        &scene,
-        "newer.db",
-        "
-        CREATE TABLE leasehold_schema(part TEXT NOT NULL PRIMARY KEY, version INTEGER NOT NULL);
-        INSERT INTO leasehold_schema VALUES ('kv', 99)",
-    );
+    fs::write(scene.path("letter.db"), LETTER).unwrap();
+    database(&scene, "newer.db", &newer("kv"));
     database(&scene, "foreign.db", "CREATE TABLE leasehold_kv(something TEXT)");
     let nothing = "name another file";
     for (store, code, telling) in [
@@ -152,6 +147,11 @@ fn a_bad_duration_is_refused() {
         ("--ttl", "584542046091y", "'584542046091y' for '--ttl <DURATION>'"),
         ("--ttl", "15", "time unit needed, for example 15sec or 15ms"),
         ("--ttl", "-3s", "'--ttl <DURATION>'"),
+        (
+            "--grace",
+            "25h",
+            "the drain does not fit into the longest ttl (one day): use a shorter one",
+        ),
         ("--grace", "soon", "invalid value 'soon' for '--grace <DURATION>'"),
         ("--wait", "", "'--wait <DURATION>'"),
     ] {
@@ -185,7 +185,7 @@ fn a_bad_command_line_is_refused() {
 fn a_resource_without_a_fence_is_refused_and_the_lease_is_free_again() {
     let scene = Scene::new();
     scene.payments();
-    database(&scene, "bare.db", "CREATE TABLE payment(term INTEGER NOT NULL)");
+    unfenced(&scene);
     let long = format!("./payments.db#{}", "x".repeat(129));
     for (seal, telling) in [
         ("./payments.db", "write STORE#RESOURCE, like sqlite:payments.db#payments"),
@@ -199,6 +199,8 @@ fn a_resource_without_a_fence_is_refused_and_the_lease_is_free_again() {
             "./payments.db#refunds",
             "there is no such resource: create it with `leasehold fence init`",
         ),
+        ("./letter.db#payments", "is no SQLite database"),
+        ("./newer.db#payments", "was written by a newer leasehold"),
     ] {
         refused(&scene, &run(&["--seal", seal]), 78, telling);
         let next = scene.leasehold(run(&[])).end();
@@ -215,7 +217,7 @@ fn a_resource_without_a_fence_is_refused_and_the_lease_is_free_again() {
 fn a_bad_fence_command_is_refused() {
     let scene = Scene::new();
     scene.payments();
-    database(&scene, "bare.db", "CREATE TABLE payment(term INTEGER NOT NULL)");
+    unfenced(&scene);
     let token = format!("{}/1/{}", "a".repeat(32), "b".repeat(16));
     for (store, resource, telling) in [
         ("./missing.db", "payments", "create the database that is to be fenced first"),
@@ -231,6 +233,8 @@ fn a_bad_fence_command_is_refused() {
         ),
         ("./payments.db", "", "a resource's name has 1 to 128 bytes"),
         ("memory:", "payments", "memory: is no place"),
+        ("./letter.db", "payments", "is no SQLite database"),
+        ("./newer.db", "payments", "was written by a newer leasehold"),
     ] {
         refused(&scene, &["fence", "status", store, resource], 78, telling);
         refused(&scene, &["fence", "seal", store, resource, &token], 78, telling);
@@ -238,6 +242,10 @@ fn a_bad_fence_command_is_refused() {
     let missing = ["fence", "init", "./missing.db", "payments"];
     refused(&scene, &missing, 78, "create the database that is to be fenced first");
     refused(&scene, &["fence", "init", "./payments.db", ""], 78, "1 to 128 bytes");
+    let letter = ["fence", "init", "./letter.db", "payments"];
+    refused(&scene, &letter, 78, "is no SQLite database");
+    let newer = ["fence", "init", "./newer.db", "payments"];
+    refused(&scene, &newer, 78, "was written by a newer leasehold");
     for token in
         ["", "7", &token.to_uppercase(), &token.replace("/1/", "/0/"), &format!("{token} ")]
     {
@@ -271,4 +279,19 @@ fn run<'a>(options: &[&'a str]) -> Vec<&'a str> {
 
 fn database(scene: &Scene, name: &str, sql: &str) {
     rusqlite::Connection::open(scene.path(name)).unwrap().execute_batch(sql).unwrap();
+}
+
+/// What has no fence, or none that this build knows.
+fn unfenced(scene: &Scene) {
+    database(scene, "bare.db", "CREATE TABLE payment(term INTEGER NOT NULL)");
+    database(scene, "newer.db", &newer("fence"));
+    fs::write(scene.path("letter.db"), LETTER).unwrap();
+}
+
+/// The schema of a later version, as far as one can tell.
+fn newer(part: &str) -> String {
+    format!(
+        "CREATE TABLE leasehold_schema(part TEXT NOT NULL PRIMARY KEY, version INTEGER NOT NULL);
+        INSERT INTO leasehold_schema VALUES ('{part}', 99)"
+    )
 }

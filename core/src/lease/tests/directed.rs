@@ -949,6 +949,21 @@ fn a_store_that_went_back_is_reported_and_outgrown() {
 }
 
 #[test]
+fn a_rival_in_a_store_that_went_back_is_named_first() {
+    let mut rig = Rig::new(held_by_rival(7));
+    rig.tick();
+    rig.answer(1);
+    rig.key.put(&rival(3, HELD));
+    rig.next_request();
+    assert!(matches!(rig.answer(1), Some(Event::Standby { alive: true, .. })));
+    rig.next_request();
+    let fault = StoreFault::WentBack { floor: 7, found: 3 };
+    assert_eq!(rig.answer(1), Some(Event::StoreFault(fault)));
+    rig.next_request();
+    assert_eq!(rig.answer(1), None, "said once");
+}
+
+#[test]
 fn a_store_that_is_read_but_not_written_is_down_once() {
     let mut rig = Rig::new(Key::default());
     let mut said = Vec::new();
