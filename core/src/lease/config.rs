@@ -55,6 +55,10 @@ pub struct Timing {
 impl Timing {
     /// The longest attempt that [`Timing::from_ttl`] asks for.
     const LONGEST_ATTEMPT_NS: u64 = 2_000 * MILLISECOND_NS;
+    /// However long the ttl: a lease that was given up does not wait long for the next holder.
+    const LONGEST_POLL_NS: u64 = 2_000 * MILLISECOND_NS;
+    const LONGEST_RETRY_NS: u64 = 500 * MILLISECOND_NS;
+    const LONGEST_SIT_OUT_NS: u64 = 60_000 * MILLISECOND_NS;
     /// Lost renewals that [`Timing::from_ttl`] leaves room for.
     const TOLERATED: u32 = 2;
 
@@ -77,10 +81,10 @@ impl Timing {
             pause_ns,
             drain_ns,
             guard_ns,
-            poll_ns: ttl_ns / 3,
-            retry_ns: (ttl_ns / 50).max(1),
+            poll_ns: (ttl_ns / 3).min(Self::LONGEST_POLL_NS),
+            retry_ns: (ttl_ns / 50).clamp(1, Self::LONGEST_RETRY_NS),
             seal_within_ns: ttl_ns / 2,
-            sit_out_ns: ttl_ns,
+            sit_out_ns: ttl_ns.min(Self::LONGEST_SIT_OUT_NS),
             drift,
         }
     }

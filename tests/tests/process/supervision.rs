@@ -51,7 +51,7 @@ fn a_killed_keeper_is_replaced_by_the_front() {
     takeover.judge();
     takeover.followed_at_once(killed);
     rival.says("acquired, term 2");
-    holder.end().expect(121, "the keeper failed; the command was killed");
+    holder.end().expect(121, "the keeper was gone or silent; the command was killed");
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn a_keeper_stopped_past_the_deadline_is_replaced_by_the_front() {
     let takeover = Takeover::watch(&holder, &store);
     takeover.judge();
     rival.says("acquired, term 2");
-    holder.end().expect(121, "the keeper failed; the command was killed");
+    holder.end().expect(121, "the keeper was gone or silent; the command was killed");
 }
 
 /// Whoever walks its tree is always behind; one round of killing is never the last.
@@ -81,7 +81,7 @@ fn a_command_that_forks_without_end_is_ended_too() {
     until("a storm", || (holder.tree().len() > 50).then_some(()));
     signal(holder.keeper(), Signal::KILL);
     let ended = holder.end();
-    ended.expect(121, "the keeper failed; the command was killed");
+    ended.expect(121, "the keeper was gone or silent; the command was killed");
     assert!(scene.is_deserted(), "{ended:?}");
     assert_eq!(scene.store().row().unwrap().kind, Kind::Released);
 }

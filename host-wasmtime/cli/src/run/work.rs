@@ -143,13 +143,19 @@ fn tell(name: &str, ended: TreeEnded, code: u8, token: Token) {
     let term = token.term;
     match (ended, code) {
         (TreeEnded::ByFront(TreeEnd::Gone), _) => {
-            say(format!("{name}: the keeper failed; the command was killed, under term {term}"));
+            say(format!(
+                "{name}: the keeper was gone or silent; the command was killed, under term {term}"
+            ));
         }
         (TreeEnded::ByFront(TreeEnd::Unconfirmed), _) => say(format!(
-            "{name}: the keeper failed, and it is not confirmed that the command is dead, under term {term}"
+            "{name}: the keeper was gone or silent, and it is not confirmed that the command is dead, under term {term}"
         )),
-        (_, exit::LOST) => say(format!("{name}: the command ended in time, under term {term}")),
-        (_, exit::LOST_KILLED) => say(format!("{name}: the command was killed, under term {term}")),
+        (_, exit::LOST) => {
+            say(format!("{name}: lost; the command ended in time, under term {term}"))
+        }
+        (_, exit::LOST_KILLED) => {
+            say(format!("{name}: lost; the command was killed, under term {term}"))
+        }
         _ => {}
     }
 }
