@@ -206,6 +206,28 @@ fn an_absent_record_is_created_sealed_and_led() {
 }
 
 #[test]
+fn what_remains_is_the_span_to_stop_at_and_nothing_without_leave_to_start() {
+    let mut rig = Rig::leading();
+    let stop_at = rig.elector.stop_at(rig.now).unwrap();
+    assert_eq!(rig.elector.remaining_ns(rig.now), stop_at.since(rig.now.mono));
+    assert!(rig.elector.remaining_ns(rig.now) > 1);
+    rig.input(Input::Resign);
+    assert_eq!(rig.elector.remaining_ns(rig.now), 0);
+    assert_eq!(rig.elector.stop_at(rig.now), Some(rig.now.mono));
+}
+
+#[test]
+fn a_term_that_was_never_announced_has_no_token() {
+    let mut rig = Rig::new(Key::default());
+    rig.tick();
+    rig.answer(1);
+    rig.input(Input::Stop);
+    rig.answer(1);
+    assert_eq!(rig.elector.state(), State::Releasing);
+    assert_eq!(rig.elector.token(), None);
+}
+
+#[test]
 fn nothing_starts_before_every_resource_is_sealed() {
     let mut rig = Rig::new(Key::default());
     rig.tick();
