@@ -302,6 +302,27 @@ fn a_fence_above_the_record_is_climbed_without_waiting_a_window() {
 }
 
 #[test]
+fn only_an_unchanged_record_of_our_own_is_climbed_over() {
+    let changed = |change: fn(LeaseRecord<'_>) -> LeaseRecord<'_>| {
+        let mut rig = Rig::leading();
+        let token = rig.elector.token().unwrap();
+        rig.input(Input::SealRefused { token, floor: Some(41) });
+        rig.drained();
+        let mut other = Key { value: None, writes: rig.key.writes };
+        other.put(&change(rig.key.record()));
+        rig.key = other;
+        rig.next_request();
+        rig.answer(1);
+        rig.elector.state()
+    };
+    assert_eq!(changed(|record| record), State::Campaigning);
+    let other_write = |record| LeaseRecord { attempt: Nonce(9), ..record };
+    assert_eq!(changed(other_write), State::Standby);
+    let other_process = |record| LeaseRecord { instance: Nonce(9), ..record };
+    assert_eq!(changed(other_process), State::Standby);
+}
+
+#[test]
 fn a_floor_out_of_reach_is_a_fault_and_no_campaign() {
     let mut rig = Rig::leading();
     let token = rig.elector.token().unwrap();
@@ -730,6 +751,30 @@ fn the_store_clock_frees_a_dead_holders_record_without_a_window() {
     rig.request = None;
     rig.input(Input::Done { op: request.op, outcome: key.read(Some(window_ns)), salt: 4 });
     assert_eq!(rig.elector.state(), State::Campaigning);
+}
+
+#[test]
+fn the_store_is_asked_again_when_its_clock_will_free_the_record() {
+    let mut rig = Rig::with(held_by_rival(7), Authority::StoreClock { error_ns: MS });
+    rig.tick();
+    let request = rig.request.take().unwrap();
+    let over_ns = Drift::DEFAULT.stretch_ns(u64::from(TTL_MS) * MS) + MS;
+    let key = rig.key.clone();
+    let from = rig.now.mono;
+    let nearly = key.read(Some(over_ns - 700 * MS));
+    rig.input(Input::Done { op: request.op, outcome: nearly, salt: 3 });
+    rig.next_request();
+    assert_eq!(rig.now.mono.since(from), 700 * MS);
+}
+
+#[test]
+fn an_owner_is_named_again_after_a_disruption() {
+    let mut rig = Rig::new(held_by_rival(7));
+    rig.tick();
+    rig.answer(1);
+    rig.input(Input::Disrupted);
+    rig.next_request();
+    assert!(matches!(rig.answer(1), Some(Event::Standby { alive: false, .. })));
 }
 
 #[test]
