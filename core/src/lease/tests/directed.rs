@@ -904,6 +904,83 @@ fn all_attempts_of_one_campaign_on_one_version_carry_one_token() {
     );
 }
 
+/// A rig whose window on a rival's record is over: its campaign is on its way.
+fn campaigning_on_a_silent_record() -> (Rig, Request) {
+    let mut rig = Rig::new(held_by_rival(7));
+    rig.tick();
+    rig.run_while(|state| state != State::Campaigning);
+    let request = rig.next_request();
+    rig.request = None;
+    (rig, request)
+}
+
+fn drafted(request: &Request) -> Draft {
+    match request.body {
+        Body::Write { draft, .. } => draft,
+        Body::Read => panic!("a read"),
+    }
+}
+
+#[test]
+fn a_campaign_that_never_arrived_is_sent_again_without_another_window() {
+    let (mut rig, lost) = campaigning_on_a_silent_record();
+    let from = rig.now.mono;
+    rig.run_while(|state| state != State::Sealing);
+    assert!(rig.now.mono.since(from) < 5_000 * MS);
+    assert_eq!(
+        rig.elector.token(),
+        Some(drafted(&lost).token),
+        "one campaign, one version, one token"
+    );
+}
+
+#[test]
+fn a_campaign_on_another_version_draws_another_token() {
+    let (mut rig, lost) = campaigning_on_a_silent_record();
+    let ask = crate::record::Ask { id: Nonce(5), to: Label::new("web-2").unwrap() };
+    rig.key.put(&rival(7, RecordState::Held { ask: Some(ask) }));
+    rig.run_while(|state| state != State::Sealing);
+    let (first, token) = (drafted(&lost).token, rig.elector.token().unwrap());
+    assert_eq!((token.lineage, token.term), (first.lineage, first.term));
+    assert_ne!(token.nonce, first.nonce);
+}
+
+#[test]
+fn a_wish_to_resign_is_over_with_the_campaign_it_was_for() {
+    let (mut rig, _) = campaigning_on_a_silent_record();
+    rig.input(Input::Resign);
+    rig.key.put(&LeaseRecord { attempt: Nonce(0x33), ..rival(7, HELD) });
+    rig.run_while(|state| state != State::Standby);
+    rig.run_while(|state| !matches!(state, State::Sealing | State::Releasing));
+    assert_eq!(rig.elector.state(), State::Sealing);
+}
+
+#[test]
+fn a_campaign_in_doubt_is_followed_after_a_stop_until_it_has_run_out() {
+    let (mut rig, lost) = campaigning_on_a_silent_record();
+    let sent = rig.now.mono;
+    rig.until_wake();
+    assert_eq!(rig.elector.state(), State::Confirming);
+    rig.input(Input::Stop);
+    while rig.elector.state() != State::Stopped {
+        assert!(rig.now.mono.since(sent) <= rig.elector.config.valid_ns);
+        if rig.request.is_some() {
+            rig.fail(Outcome::Unavailable);
+        } else {
+            rig.until_wake();
+        }
+    }
+    assert_eq!(rig.now.mono.since(sent), rig.elector.config.valid_ns);
+
+    let (mut rig, found) = campaigning_on_a_silent_record();
+    rig.until_wake();
+    rig.input(Input::Stop);
+    rig.perform(&found);
+    rig.run_while(|state| state != State::Stopped);
+    assert_eq!(rig.key.record().state, RELEASED, "what it took it gives back");
+    assert_eq!(drafted(&lost).token.term, rig.key.record().token.term);
+}
+
 #[test]
 fn a_campaign_confirmed_past_its_own_deadline_is_never_announced() {
     let mut rig = Rig::new(Key::default());
