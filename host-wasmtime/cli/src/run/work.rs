@@ -151,10 +151,10 @@ fn tell(name: &str, ended: TreeEnded, code: u8, token: Token) {
             "{name}: the keeper was gone or silent, and it is not confirmed that the command is dead, under term {term}"
         )),
         (_, exit::LOST) => {
-            say(format!("{name}: lost; the command ended in time, under term {term}"))
+            say(format!("{name}: lost; the command ended in time, under term {term}"));
         }
         (_, exit::LOST_KILLED) => {
-            say(format!("{name}: lost; the command was killed, under term {term}"))
+            say(format!("{name}: lost; the command was killed, under term {term}"));
         }
         _ => {}
     }
