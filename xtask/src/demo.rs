@@ -48,7 +48,7 @@ pub(crate) fn run(workspace: &Workspace, json: bool) -> Outcome {
 
 fn build(workspace: &Workspace) -> Outcome {
     if !workspace.leasehold().exists() {
-        eprintln!("first build: about 4 minutes");
+        eprintln!("the first build takes six to ten minutes on two cores");
     }
     component::build(workspace)?;
     workspace.cargo(&["build", "--package", "leasehold", "--bins", "--examples"])
@@ -122,7 +122,7 @@ impl Scene {
         self.say("A's late payment was refused; now the rest of A wakes up");
         frozen.wake()?;
         let status = a.end(PATIENCE)?;
-        if !matches!(status.code(), Some(120 | 121)) {
+        if !matches!(status.code(), Some(120..=122)) {
             return Err(format!("A lost its lease, but its `run` says: {status}").into());
         }
         self.say(&format!("A's `run`: {status}; A contends again"));

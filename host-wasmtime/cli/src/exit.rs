@@ -15,7 +15,7 @@ pub(crate) const CONFIGURATION: u8 = 78;
 pub(crate) const LOST: u8 = 120;
 /// The lease was lost, and the work had to be killed; it was dead in time.
 pub(crate) const LOST_KILLED: u8 = 121;
-/// The lease was lost, and it could not be confirmed that the work is dead.
+/// The lease was lost, and it could not be confirmed that the work was dead in time.
 pub(crate) const LOST_UNCONFIRMED: u8 = 122;
 /// The lease was not obtained within `--wait`.
 pub(crate) const WAIT_OVER: u8 = 124;

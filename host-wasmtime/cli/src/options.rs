@@ -81,7 +81,7 @@ const EXIT_CODES: &str = "\
 Exit codes:
   120      lease lost, work stopped in time
   121      lease lost, work had to be killed
-  122      lease lost, death not confirmed
+  122      lease lost, death in time not confirmed
   124      wait over
   75       not obtained
   69       store unreachable

@@ -1,6 +1,9 @@
 //! Work that runs while a lease is held, and is dropped in time when it is not.
 
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 
 use leasehold_core::observe::Reason;
 use leasehold_core::time::{Mono, Stamp};
@@ -75,9 +78,11 @@ impl Lease {
 impl Leases {
     /// Waits for the lease `name`, runs `work` under it and releases it.
     ///
-    /// The work's future is dropped at the deadline at the latest, before a rival may start; it
-    /// learns of the coming loss by [`Lease::lost`]. A future is dropped only where it awaits:
-    /// work that blocks its thread is not ended, and only the fence protects from it.
+    /// The work's future is not polled after the deadline, before which no rival may start, and
+    /// then dropped; it learns of the coming loss by [`Lease::lost`]. Only where it awaits can it
+    /// be stopped: work that blocks its thread, or is frozen in the middle of a poll and wakes too
+    /// late, goes on. Only the fence protects from that: seal the work's resources with the token
+    /// first ([`Resource::seal`](crate::fence::Resource::seal)), since this method seals none.
     ///
     /// # Errors
     /// As for [`Leases::candidate`], and where the instance dies before the work has begun.
@@ -121,7 +126,7 @@ impl Leases {
                         }
                     },
                     _ = timer.sleep_until(end) => break None,
-                    output = &mut work => break Some(output),
+                    output = in_time(work.as_mut(), end) => break output,
                 }
             }
         };
@@ -138,6 +143,17 @@ impl Leases {
             (_, reason) => Held::Lost(reason.unwrap_or(Lost::Demoted(Reason::DeadlinePassed))),
         })
     }
+}
+
+/// Polls the work, unless its time is over: a process that was frozen looks at the clock first.
+async fn in_time<Work: Future>(mut work: Pin<&mut Work>, end: Mono) -> Option<Work::Output> {
+    poll_fn(|context| {
+        if SystemClock.now().mono >= end {
+            return Poll::Ready(None);
+        }
+        work.as_mut().poll(context).map(Some)
+    })
+    .await
 }
 
 /// There is nothing to seal: the work's own resources check the token themselves.

@@ -56,7 +56,7 @@ pub(super) async fn work(
                 Some(Report::Exited { status, ended, at }) => {
                     exited = Some(Exited { code: status.exit_code(), ended, at });
                 }
-                Some(Report::Reaped { ended, .. }) => break TreeEnded::Reaped(ended),
+                Some(Report::Reaped { ended, at }) => break TreeEnded::Reaped { ended, at },
                 None => keeper_fails = true,
             },
             update = candidate.next() => {
@@ -66,8 +66,14 @@ pub(super) async fn work(
             _ = timer.sleep_until(held.over_at()) => keeper_fails = true,
         }
     };
-    let code = exit_code(ended, exited, &held);
-    tell(name, ended, code, held.token);
+    let now = supervise::now();
+    let code = match exit_code(ended, exited, &held, now) {
+        Ok(code) => code,
+        Err(loss) => {
+            say(format!("{name}: lost; {}, under term {}", loss.words(), token.term));
+            loss.code()
+        }
+    };
     if ended != TreeEnded::ByFront(TreeEnd::Unconfirmed) {
         give_up(candidate, held.token).await;
     }
@@ -123,40 +129,56 @@ fn launch(plan: &Plan, place: &Place, token: Token) -> Launch {
     }
 }
 
-/// The command's own code only where it ended by itself, and while the lease was held.
-fn exit_code(ended: TreeEnded, exited: Option<Exited>, held: &Held) -> u8 {
-    match (ended, exited) {
-        (TreeEnded::Reaped(_), Some(Exited { code, ended: Ended::ByItself, at }))
-            if at < held.stop_at && !held.is_lost_at_once() =>
-        {
-            code
+/// What became of the command of a lost lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Loss {
+    EndedInTime,
+    KilledInTime,
+    /// By the front, in time.
+    KilledWithoutKeeper,
+    /// A machine that was frozen, most likely.
+    TooLate,
+    Unconfirmed,
+}
+
+impl Loss {
+    fn code(self) -> u8 {
+        match self {
+            Self::EndedInTime => exit::LOST,
+            Self::KilledInTime | Self::KilledWithoutKeeper => exit::LOST_KILLED,
+            Self::TooLate | Self::Unconfirmed => exit::LOST_UNCONFIRMED,
         }
-        (TreeEnded::Reaped(Ended::Killed) | TreeEnded::ByFront(TreeEnd::Gone), _) => {
-            exit::LOST_KILLED
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::EndedInTime => "the command ended in time",
+            Self::KilledInTime => "the command was killed",
+            Self::KilledWithoutKeeper => "the keeper was gone or silent; the command was killed",
+            Self::TooLate => {
+                "the command went on after the lease was over: this machine was frozen"
+            }
+            Self::Unconfirmed => {
+                "the keeper was gone or silent, and it is not confirmed that the command is dead"
+            }
         }
-        (TreeEnded::Reaped(_), _) => exit::LOST,
-        (TreeEnded::ByFront(TreeEnd::Unconfirmed), _) => exit::LOST_UNCONFIRMED,
     }
 }
 
-fn tell(name: &str, ended: TreeEnded, code: u8, token: Token) {
-    let term = token.term;
-    match (ended, code) {
-        (TreeEnded::ByFront(TreeEnd::Gone), _) => {
-            say(format!(
-                "{name}: the keeper was gone or silent; the command was killed, under term {term}"
-            ));
+/// The command's own code, only where it ended by itself and while the lease was held.
+fn exit_code(tree: TreeEnded, exited: Option<Exited>, held: &Held, now: Mono) -> Result<u8, Loss> {
+    match (tree, exited) {
+        (TreeEnded::Reaped { .. }, Some(Exited { code, ended: Ended::ByItself, at }))
+            if at < held.stop_at && !held.is_lost_at_once() =>
+        {
+            Ok(code)
         }
-        (TreeEnded::ByFront(TreeEnd::Unconfirmed), _) => say(format!(
-            "{name}: the keeper was gone or silent, and it is not confirmed that the command is dead, under term {term}"
-        )),
-        (_, exit::LOST) => {
-            say(format!("{name}: lost; the command ended in time, under term {term}"));
-        }
-        (_, exit::LOST_KILLED) => {
-            say(format!("{name}: lost; the command was killed, under term {term}"));
-        }
-        _ => {}
+        (TreeEnded::ByFront(TreeEnd::Unconfirmed), _) => Err(Loss::Unconfirmed),
+        (TreeEnded::Reaped { at, .. }, _) if at >= held.dead_by => Err(Loss::TooLate),
+        (TreeEnded::Reaped { ended: Ended::Killed, .. }, _) => Err(Loss::KilledInTime),
+        (TreeEnded::Reaped { .. }, _) => Err(Loss::EndedInTime),
+        (TreeEnded::ByFront(TreeEnd::Gone), _) if now >= held.dead_by => Err(Loss::TooLate),
+        (TreeEnded::ByFront(TreeEnd::Gone), _) => Err(Loss::KilledWithoutKeeper),
     }
 }
 
@@ -167,12 +189,16 @@ struct Held {
     stop_at: Mono,
     /// When it must be dead.
     valid_until: Mono,
+    /// The latest such moment so far: a wall clock that jumps brings the end closer, and makes no
+    /// death late.
+    dead_by: Mono,
     lost: Option<Lost>,
 }
 
 impl Held {
     fn new(token: Token, status: &Status) -> Self {
-        let mut held = Self { token, stop_at: Mono(0), valid_until: Mono(0), lost: None };
+        let mut held =
+            Self { token, stop_at: Mono(0), valid_until: Mono(0), dead_by: Mono(0), lost: None };
         held.renew(status);
         held
     }
@@ -183,6 +209,7 @@ impl Held {
         };
         self.stop_at = if self.lost.is_some() { self.stop_at.min(stop_at) } else { stop_at };
         self.valid_until = valid_until;
+        self.dead_by = self.dead_by.max(valid_until);
     }
 
     /// What the keeper has to know: stop when nothing may start any more, be dead before nothing
@@ -214,8 +241,8 @@ struct Exited {
 /// How all that it started ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TreeEnded {
-    /// The keeper says so.
-    Reaped(Ended),
+    /// The keeper says so, and when the last process was gone.
+    Reaped { ended: Ended, at: Mono },
     /// The keeper failed, and the front did it.
     ByFront(TreeEnd),
 }
@@ -231,43 +258,55 @@ mod tests {
 
     fn held(lost: Option<Lost>) -> Held {
         let token = "00000000000000000000000000000001/1/0000000000000001".parse().unwrap();
-        Held { token, stop_at: STOP_AT, valid_until: Mono(200), lost }
+        Held { token, stop_at: STOP_AT, valid_until: Mono(200), dead_by: Mono(200), lost }
     }
 
     fn exited(ended: Ended, at: u64) -> Option<Exited> {
         Some(Exited { code: 0, ended, at: Mono(at) })
     }
 
-    fn code(tree: Ended, exited: Option<Exited>) -> u8 {
-        exit_code(TreeEnded::Reaped(tree), exited, &held(None))
+    fn reaped(ended: Ended) -> TreeEnded {
+        TreeEnded::Reaped { ended, at: Mono(150) }
+    }
+
+    fn code(tree: Ended, exited: Option<Exited>) -> Result<u8, Loss> {
+        exit_code(reaped(tree), exited, &held(None), Mono(500))
     }
 
     #[test]
     fn the_commands_own_code_counts_only_if_it_ended_by_itself_while_the_lease_was_held() {
-        assert_eq!(code(Ended::ByItself, exited(Ended::ByItself, 99)), 0);
-        assert_eq!(code(Ended::Killed, exited(Ended::ByItself, 99)), 0, "stragglers do not matter");
-        assert_eq!(code(Ended::ByItself, exited(Ended::ByItself, 100)), 120);
-        assert_eq!(
-            code(Ended::AfterTerm, exited(Ended::AfterTerm, 99)),
-            120,
-            "the keeper's deadline had come"
-        );
-        assert_eq!(code(Ended::Killed, exited(Ended::Killed, 99)), 121);
-        assert_eq!(code(Ended::Killed, None), 121);
+        assert_eq!(code(Ended::ByItself, exited(Ended::ByItself, 99)), Ok(0));
+        assert_eq!(code(Ended::Killed, exited(Ended::ByItself, 99)), Ok(0), "stragglers");
+        assert_eq!(code(Ended::ByItself, exited(Ended::ByItself, 100)), Err(Loss::EndedInTime));
+        let told_by_the_keeper = exited(Ended::AfterTerm, 99);
+        assert_eq!(code(Ended::AfterTerm, told_by_the_keeper), Err(Loss::EndedInTime));
+        assert_eq!(code(Ended::Killed, exited(Ended::Killed, 99)), Err(Loss::KilledInTime));
+        assert_eq!(code(Ended::Killed, None), Err(Loss::KilledInTime));
     }
 
     #[test]
     fn a_lease_lost_at_once_is_never_a_success() {
         let held = held(Some(Lost::Demoted(Reason::RivalSeen)));
-        let code = |ended| exit_code(TreeEnded::Reaped(ended), exited(Ended::ByItself, 1), &held);
-        assert_eq!((code(Ended::ByItself), code(Ended::Killed)), (120, 121));
+        let code = exit_code(reaped(Ended::ByItself), exited(Ended::ByItself, 1), &held, Mono(1));
+        assert_eq!(code, Err(Loss::EndedInTime));
     }
 
     #[test]
     fn a_keeper_that_failed_is_never_a_success() {
-        let code =
-            |end| exit_code(TreeEnded::ByFront(end), exited(Ended::ByItself, 1), &held(None));
-        assert_eq!((code(TreeEnd::Gone), code(TreeEnd::Unconfirmed)), (121, 122));
+        let code = |end, now| {
+            let tree = TreeEnded::ByFront(end);
+            exit_code(tree, exited(Ended::ByItself, 1), &held(None), Mono(now))
+        };
+        assert_eq!(code(TreeEnd::Gone, 199), Err(Loss::KilledWithoutKeeper));
+        assert_eq!(code(TreeEnd::Gone, 200), Err(Loss::TooLate));
+        assert_eq!(code(TreeEnd::Unconfirmed, 1), Err(Loss::Unconfirmed));
+    }
+
+    #[test]
+    fn a_command_that_went_on_past_the_lease_was_not_stopped_in_time() {
+        let tree = TreeEnded::Reaped { ended: Ended::ByItself, at: Mono(200) };
+        let code = exit_code(tree, exited(Ended::ByItself, 200), &held(None), Mono(500));
+        assert_eq!((code, Loss::TooLate.code()), (Err(Loss::TooLate), 122));
     }
 
     #[test]
