@@ -185,3 +185,21 @@ async fn ended(candidate: &mut Candidate, token: Token) {
 fn lock(granted: &Mutex<Granted>) -> MutexGuard<'_, Granted> {
     granted.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+    use std::pin::pin;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn work_whose_time_is_over_is_not_polled_once_more() {
+        let polled = pin!(async { panic!("it was polled") });
+        assert_eq!(in_time(polled, Mono(0)).await, None::<()>);
+        assert_eq!(in_time(pin!(ready(7)), Mono(u64::MAX)).await, Some(7));
+        let endless = pin!(pending::<()>());
+        let waiting = in_time(endless, Mono(u64::MAX));
+        assert!(tokio::time::timeout(std::time::Duration::ZERO, waiting).await.is_err());
+    }
+}
