@@ -1,6 +1,8 @@
 //! The elector, step by step in virtual time, and many of them in a hostile world.
 
-mod directed;
+mod campaigning;
+mod holding;
+mod rig;
 mod world;
 
 use std::boxed::Box;
