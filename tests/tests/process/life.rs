@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
 use std::time::Duration;
 
 use leasehold_core::record::Kind;
@@ -51,6 +52,46 @@ fn stdin_stdout_and_stderr_belong_to_the_command() {
     let ours = ended.stderr.lines().filter(|line| *line != "oh");
     assert!(ours.clone().all(|line| line.starts_with("leasehold: ")), "{ended:?}");
     assert_eq!(ours.count(), 1, "{ended:?}");
+}
+
+#[test]
+fn a_command_that_changes_its_directory_asks_the_same_store() {
+    let scene = Scene::new();
+    let inner = scene.command([""; 0]).get_program().to_str().unwrap().to_owned();
+    let script = format!("mkdir sub && cd sub && '{inner}' run {LEASE} --no-wait -- true; echo $?");
+    let ended = scene.run_sh(&[], &script).end();
+    assert_eq!((ended.code, ended.stdout.as_str()), (0, "75\n"), "{ended:?}");
+    assert!(!scene.path("sub/leases.db").exists());
+}
+
+#[test]
+fn a_front_whose_process_group_has_no_number_here_runs_its_command() {
+    let scene = Scene::new();
+    let run = scene.command(run_line(&[], &["sh", "-c", "echo ran; exit 4"]));
+    let mut unshare = Command::new("unshare");
+    // The leader of the group stays outside of the new pid namespace.
+    unshare
+        .args(["--map-root-user", "--pid", "--fork", "--mount-proc"])
+        .arg(run.get_program())
+        .args(run.get_args());
+    unshare.current_dir(scene.folder());
+    for (name, value) in run.get_envs() {
+        match value {
+            Some(value) => unshare.env(name, value),
+            None => unshare.env_remove(name),
+        };
+    }
+    let ended = scene.start(&mut unshare).end();
+    assert_eq!((ended.code, ended.stdout.as_str()), (4, "ran\n"), "{ended:?}");
+}
+
+#[test]
+fn a_stopped_command_hears_the_signal_that_is_passed_on() {
+    let scene = Scene::new();
+    let run = scene.run_sh(&[], "kill -STOP $$; exit 4");
+    until("the command to stop", || run.tree().into_iter().find(|one| one.state == 'T'));
+    signal(run.front(), Signal::TERM);
+    assert_eq!(run.end().code, 143);
 }
 
 #[test]
