@@ -39,6 +39,20 @@ struct Granted {
     remaining_ns: u64,
 }
 
+/// When nothing may finish any more, as an update said at a moment.
+#[derive(Clone, Copy, Debug)]
+struct Deadline {
+    at: Stamp,
+    end: Mono,
+}
+
+impl Deadline {
+    /// By either clock, so that time asleep which only one of them saw counts.
+    fn has_passed(self) -> bool {
+        self.at.elapsed_ns(SystemClock.now()) >= self.end.since(self.at.mono())
+    }
+}
+
 /// The beginning of a term.
 struct Led {
     token: Token,
@@ -101,7 +115,7 @@ impl Leases {
         let granted = Arc::new(Mutex::new(Granted { at, remaining_ns: status.remaining_ns }));
         let (losing, lost) = watch::channel(false);
         let lease = Lease { token, granted: granted.clone(), lost };
-        let mut end = status.valid_until.unwrap_or(Mono(0));
+        let mut deadline = Deadline { at, end: status.valid_until.unwrap_or(Mono(0)) };
         let mut reason = None;
         let done = {
             let mut work = Box::pin(work(lease));
@@ -111,7 +125,9 @@ impl Leases {
                     update = candidate.next() => match update {
                         Ok(Update { event, at, status, .. }) => {
                             *lock(&granted) = Granted { at, remaining_ns: status.remaining_ns };
-                            end = status.valid_until.unwrap_or(end);
+                            if let Some(end) = status.valid_until {
+                                deadline = Deadline { at, end };
+                            }
                             if let Event::Demoted { reason: why, .. } = event {
                                 reason = Some(Lost::Demoted(why));
                                 losing.send_replace(true);
@@ -125,8 +141,8 @@ impl Leases {
                             break None;
                         }
                     },
-                    _ = timer.sleep_until(end) => break None,
-                    output = in_time(work.as_mut(), end) => break output,
+                    _ = timer.sleep_until(deadline.end) => break None,
+                    output = in_time(work.as_mut(), deadline) => break output,
                 }
             }
         };
@@ -146,9 +162,12 @@ impl Leases {
 }
 
 /// Polls the work, unless its time is over: a process that was frozen looks at the clock first.
-async fn in_time<Work: Future>(mut work: Pin<&mut Work>, end: Mono) -> Option<Work::Output> {
+async fn in_time<Work: Future>(
+    mut work: Pin<&mut Work>,
+    deadline: Deadline,
+) -> Option<Work::Output> {
     poll_fn(|context| {
-        if SystemClock.now().mono >= end {
+        if deadline.has_passed() {
             return Poll::Ready(None);
         }
         work.as_mut().poll(context).map(Some)
@@ -196,10 +215,13 @@ mod tests {
     #[tokio::test]
     async fn work_whose_time_is_over_is_not_polled_once_more() {
         let polled = pin!(async { panic!("it was polled") });
-        assert_eq!(in_time(polled, Mono(0)).await, None::<()>);
-        assert_eq!(in_time(pin!(ready(7)), Mono(u64::MAX)).await, Some(7));
+        let at = Stamp::of(SystemClock.now());
+        let over = Deadline { at, end: at.mono() };
+        let far = Deadline { at, end: Mono(u64::MAX) };
+        assert_eq!(in_time(polled, over).await, None::<()>);
+        assert_eq!(in_time(pin!(ready(7)), far).await, Some(7));
         let endless = pin!(pending::<()>());
-        let waiting = in_time(endless, Mono(u64::MAX));
+        let waiting = in_time(endless, far);
         assert!(tokio::time::timeout(std::time::Duration::ZERO, waiting).await.is_err());
     }
 }

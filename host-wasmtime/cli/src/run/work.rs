@@ -1,5 +1,6 @@
 //! The command's life under the lease.
 
+use std::io::{self, ErrorKind};
 use std::time::Duration;
 
 use leasehold_core::time::{MILLISECOND_NS, Mono};
@@ -19,6 +20,7 @@ use crate::supervise::{self, Deadlines, Ended, Keeper, Launch, Report, TreeEnd};
 pub(super) const KILL_BUDGET: Duration = Duration::from_millis(500);
 /// The last part of it is the front's own, should the keeper be silent.
 const LAST_RESORT_NS: u64 = 250 * MILLISECOND_NS;
+
 /// Runs the command under the lease that was won, and gives the lease up when all of it is over.
 /// Answers the exit code.
 pub(super) async fn work(
@@ -38,7 +40,7 @@ pub(super) async fn work(
     }
     let mut timer = Timer::new().map_err(broken)?;
     let launched = keeper.launch(launch(plan, place, held.token), held.deadlines());
-    let mut keeper_fails = launched.is_err();
+    let mut keeper_fails = is_stuck(&launched);
     let mut exited = None;
     let ended = loop {
         if keeper_fails {
@@ -60,9 +62,9 @@ pub(super) async fn work(
                 None => keeper_fails = true,
             },
             update = candidate.next() => {
-                keeper_fails = follow(name, &mut held, keeper, update).is_err();
+                keeper_fails = is_stuck(&follow(name, &mut held, keeper, update));
             }
-            signal = signals.next() => keeper_fails = keeper.forward(signal).is_err(),
+            signal = signals.next() => keeper_fails = is_stuck(&keeper.forward(signal)),
             _ = timer.sleep_until(held.over_at()) => keeper_fails = true,
         }
     };
@@ -80,13 +82,20 @@ pub(super) async fn work(
     Ok(code)
 }
 
+/// Whether a request shows that the keeper has failed. One that is gone does not: its last report
+/// may be on its way, and its end of file follows.
+fn is_stuck(sent: &io::Result<()>) -> bool {
+    let gone = [ErrorKind::BrokenPipe, ErrorKind::ConnectionReset, ErrorKind::NotConnected];
+    sent.as_ref().is_err_and(|error| !gone.contains(&error.kind()))
+}
+
 /// Passes on to the keeper what an update means for the command.
 fn follow(
     name: &str,
     held: &mut Held,
     keeper: &mut Keeper,
     update: Result<Update, Dead>,
-) -> std::io::Result<()> {
+) -> io::Result<()> {
     match update {
         Ok(Update { event, status, trouble, .. }) => {
             match event {
@@ -307,6 +316,13 @@ mod tests {
         let tree = TreeEnded::Reaped { ended: Ended::ByItself, at: Mono(200) };
         let code = exit_code(tree, exited(Ended::ByItself, 200), &held(None), Mono(500));
         assert_eq!((code, Loss::TooLate.code()), (Err(Loss::TooLate), 122));
+    }
+
+    #[test]
+    fn a_keeper_that_is_gone_is_heard_to_its_end() {
+        assert!(!is_stuck(&Ok(())));
+        assert!(!is_stuck(&Err(ErrorKind::BrokenPipe.into())));
+        assert!(is_stuck(&Err(ErrorKind::TimedOut.into())));
     }
 
     #[test]
