@@ -2,6 +2,7 @@
 //! that none of them ever needs an escape.
 
 use core::fmt;
+use core::str;
 
 macro_rules! text {
     ($(#[$docs:meta])* $name:ident, $range:expr, $allowed:expr, $rule:literal) => {
@@ -82,6 +83,41 @@ impl<'a> Name<'a> {
     }
 }
 
+/// A [`Label`] with its bytes inline, for whoever has to keep one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct LabelBuf {
+    len: usize,
+    bytes: [u8; Self::CAPACITY],
+}
+
+impl LabelBuf {
+    const CAPACITY: usize = 128;
+
+    /// The label.
+    #[must_use]
+    pub fn as_label(&self) -> Label<'_> {
+        // Made from a label, so that both always succeed; a panic could not be ruled out.
+        let text = self.bytes.get(..self.len);
+        Label(text.and_then(|text| str::from_utf8(text).ok()).unwrap_or("-"))
+    }
+}
+
+impl From<Label<'_>> for LabelBuf {
+    fn from(label: Label<'_>) -> Self {
+        let mut bytes = [0; Self::CAPACITY];
+        for (kept, byte) in bytes.iter_mut().zip(label.0.bytes()) {
+            *kept = byte;
+        }
+        Self { len: label.0.len(), bytes }
+    }
+}
+
+impl fmt::Debug for LabelBuf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.as_label(), f)
+    }
+}
+
 /// A text outside its alphabet or length; the message says what is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadText(&'static str);
@@ -113,5 +149,15 @@ mod tests {
         assert!(Note::new("it's stuck (again)").is_ok());
         assert!(Note::new("a\\b").is_err());
         assert!(Note::new("a\nb").is_err());
+    }
+    #[test]
+    fn a_kept_label_is_the_label() {
+        for text in ["x", "root@web-1:42/x+y", &"y".repeat(128)] {
+            let label = Label::new(text).unwrap();
+            let kept = LabelBuf::from(label);
+            assert_eq!(kept.as_label(), label);
+            assert_eq!(std::format!("{kept:?}"), std::format!("{label:?}"));
+            assert_eq!(kept == LabelBuf::from(Label::new("x").unwrap()), text == "x");
+        }
     }
 }

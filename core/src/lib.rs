@@ -32,8 +32,14 @@ pub mod guard;
 pub mod label;
 pub mod lease;
 pub mod observe;
+pub mod operator;
+#[cfg(planted)]
+pub mod planted;
+#[cfg(not(planted))]
+mod planted;
 pub mod record;
 pub mod store;
 pub mod time;
+pub mod timing;
 pub mod token;
 pub mod wire;

@@ -50,6 +50,9 @@ pub enum Event<'a> {
         token: Token,
         /// Why.
         reason: Reason,
+        /// Whom the lease will be offered to, if the record asked for that: to be handed to
+        /// [`Draft::record`](crate::store::Draft::record).
+        to: Option<Label<'a>>,
     },
     /// The term is over; exactly one per `Elected`.
     Ended {
@@ -80,12 +83,14 @@ pub struct Owner<'a> {
 }
 
 /// Why a term ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
     /// No renewal was confirmed in time.
     DeadlinePassed,
     /// The record shows a rival's token.
     RivalSeen,
+    /// Somebody released the lease by force.
+    Forced,
     /// The record, or the store with it, is gone.
     RecordGone,
     /// A fence knows a higher term, or this term with another nonce: the store was rolled back.
@@ -99,6 +104,8 @@ pub enum Reason {
     Disrupted,
     /// Resigned on request.
     Resigned,
+    /// Asked, in the record, to hand the lease over.
+    Asked,
     /// Told to stop.
     Stopped,
 }
@@ -107,7 +114,7 @@ impl Reason {
     /// Whether work may still finish until `valid_until`: it ended by wish or by its own clock.
     #[must_use]
     pub const fn is_gentle(self) -> bool {
-        matches!(self, Self::DeadlinePassed | Self::Resigned | Self::Stopped)
+        matches!(self, Self::DeadlinePassed | Self::Resigned | Self::Asked | Self::Stopped)
     }
 }
 
@@ -116,22 +123,26 @@ impl fmt::Display for Reason {
         f.write_str(match self {
             Self::DeadlinePassed => "no renewal was confirmed in time",
             Self::RivalSeen => "somebody else holds it",
+            Self::Forced => "somebody released it by force",
             Self::RecordGone => "its record is gone from the store",
             Self::Refused => "a fence knows a later holder: the lease store was rolled back",
             Self::SealFailed => "a resource could not be sealed",
             Self::Twin => "a copy of this process holds it too",
             Self::Disrupted => "the clock jumped",
             Self::Resigned => "resigned",
+            Self::Asked => "asked to hand it over",
             Self::Stopped => "told to stop",
         })
     }
 }
 
 /// How a term ended in the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum How {
     /// The record is a tombstone: the next holder need not wait.
     Released,
+    /// The record is an offer: the one named need not wait, all others wait out its grace.
+    Offered,
     /// Left to run out.
     Expired,
     /// Nothing was there to release.

@@ -19,7 +19,7 @@ mod write;
 use core::fmt;
 
 use crate::label::{Label, Name, Note};
-use crate::token::{Nonce, Token};
+use crate::token::{self, Nonce, Token};
 
 /// No record is longer, in bytes.
 pub const MAX_LEN: usize = 2048;
@@ -75,6 +75,17 @@ pub enum State<'a> {
 }
 
 impl State<'_> {
+    /// The reason of a release by force.
+    #[must_use]
+    pub fn note(&self) -> Option<Note<'_>> {
+        match self {
+            Self::Held { .. } => None,
+            Self::Offered { note, .. } | Self::Released { note } => {
+                Some(*note).filter(|note| *note != Note::EMPTY)
+            }
+        }
+    }
+
     /// The state without its texts.
     #[must_use]
     pub const fn kind(&self) -> Kind {
@@ -87,7 +98,7 @@ impl State<'_> {
 }
 
 /// The three states by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// `held`
     Held,
@@ -181,6 +192,11 @@ pub fn decode_named<'a>(name: &str, bytes: &'a [u8]) -> Result<LeaseRecord<'a>, 
     } else {
         Err(RecordFault::Malformed { offset: NAME_AT })
     }
+}
+
+/// Whether `to`, as it stands in an offer or a wish, means this holder or this instance.
+pub(crate) fn names(to: Label<'_>, holder: Label<'_>, instance: Nonce) -> bool {
+    to == holder || token::hex(to.as_str().as_bytes(), 16) == Some(instance.0.into())
 }
 
 /// A buffer too short for a record, or a number out of its range.

@@ -1,13 +1,13 @@
 //! The storage contract, as the machines see it: what they ask for and what may come back.
 
 use crate::label::{Label, Name, Note};
-use crate::record::{LeaseRecord, RecordFault, State};
+use crate::record::{Kind, LeaseRecord, RecordFault, State};
 use crate::time::Mono;
 use crate::token::{Nonce, Token};
 
 /// What names one state of one key, unique in the key's whole life. Opaque; at most
 /// [`Version::MAX_LEN`] bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
     bytes: [u8; Self::MAX_LEN],
     len: u8,
@@ -79,11 +79,11 @@ pub enum Body {
 pub struct Draft {
     /// Of this acquisition.
     pub token: Token,
-    /// Whether the record is released by this write, or held.
-    pub released: bool,
+    /// Whether this write holds the lease, offers it or releases it.
+    pub kind: Kind,
     /// Of this process.
     pub instance: Nonce,
-    /// Milliseconds.
+    /// Milliseconds: the ttl, or an offer's grace.
     pub ttl_ms: u32,
     /// Fresh in every write.
     pub attempt: Nonce,
@@ -92,16 +92,23 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// The whole record.
+    /// The whole record. `to`: whom an offer is made to, as last named by the host's own
+    /// [`Resign`](crate::lease::Input::Resign) or by
+    /// [`Demoted`](crate::observe::Event::Demoted).
     #[must_use]
-    pub fn record<'a>(&self, name: Name<'a>, holder: Label<'a>) -> LeaseRecord<'a> {
+    pub fn record<'a>(
+        &self,
+        name: Name<'a>,
+        holder: Label<'a>,
+        to: Option<Label<'a>>,
+    ) -> LeaseRecord<'a> {
         LeaseRecord {
             name,
             token: self.token,
-            state: if self.released {
-                State::Released { note: Note::EMPTY }
-            } else {
-                State::Held { ask: None }
+            state: match self.kind {
+                Kind::Held => State::Held { ask: None },
+                Kind::Offered => State::Offered { to, note: Note::EMPTY },
+                Kind::Released => State::Released { note: Note::EMPTY },
             },
             holder,
             instance: self.instance,
@@ -120,15 +127,7 @@ pub enum Outcome<'a> {
     /// Read: there is no such key.
     Absent,
     /// Read: what the key holds.
-    Entry {
-        /// The record, or why it is none.
-        record: Result<LeaseRecord<'a>, RecordFault>,
-        /// What a conditional write has to name.
-        version: Version,
-        /// Age of the entry by the store's own clock, in nanoseconds, from a stamp that the store
-        /// set in the write itself; `u64::MAX` where the store knows that its writer is dead.
-        age_ns: Option<u64>,
-    },
+    Entry(Entry<'a>),
     /// Write: done and durable; the key's new version.
     Applied(Version),
     /// Write: the check failed, nothing was written.
@@ -141,4 +140,16 @@ pub enum Outcome<'a> {
     Unknown,
     /// The store that this process knew is there no more (its file was deleted or replaced).
     Gone,
+}
+
+/// What a key holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// The record, or why it is none.
+    pub record: Result<LeaseRecord<'a>, RecordFault>,
+    /// What a conditional write has to name.
+    pub version: Version,
+    /// Age of the entry by the store's own clock, in nanoseconds, from a stamp that the store
+    /// set in the write itself; `u64::MAX` where the store knows that its writer is dead.
+    pub age_ns: Option<u64>,
 }

@@ -28,8 +28,9 @@
 //! |---|---|
 //! | `Now` | `mono: Mono`, `wall_ns: u64?` |
 //! | `Token` | `lineage: Lineage`, `term: Term`, `nonce: Nonce` |
-//! | `Draft` | `token: Token`, `released: bool`, `instance: Nonce`, `ttl_ms: u32`, `attempt: Nonce`, `at_ms: u64?` |
+//! | `Draft` | `token: Token`, `kind: Kind`, `instance: Nonce`, `ttl_ms: u32`, `attempt: Nonce`, `at_ms: u64?` |
 //! | `Request` | `op: OpId`, `deadline: Mono`, `body: Body` |
+//! | `Entry` | `record: Content`, `version: Version`, `age_ns: u64?` |
 //! | `Owner` | `holder: Label`, `instance: Nonce`, `token: Token` |
 //! | `Step` | `request: Request?`, `wake: Wake`, `event: Event?` |
 //!
@@ -37,15 +38,16 @@
 //!
 //! | type | tag and parts |
 //! |---|---|
-//! | `Input` | 0 `Tick` · 1 `Done` `op: OpId`, `outcome: Outcome`, `salt: u64` · 2 `Sealed` `Token` · 3 `SealRefused` `token: Token`, `floor: u64?` · 4 `Drained` `Token` · 5 `Resign` · 6 `Stop` · 7 `Disrupted` |
-//! | `Outcome` | 0 `Absent` · 1 `Entry` `record: Content`, `version: Version`, `age_ns: u64?` · 2 `Applied` `Version` · 3 `Conflict` · 4 `Undecided` · 5 `Unavailable` · 6 `Unknown` · 7 `Gone` |
+//! | `Input` | 0 `Tick` · 1 `Done` `op: OpId`, `outcome: Outcome`, `salt: u64` · 2 `Sealed` `Token` · 3 `SealRefused` `token: Token`, `floor: u64?` · 4 `Drained` `Token` · 5 `Resign` `to: Label?` · 6 `Stop` · 7 `Disrupted` · 8 `Hint` `Entry?` · 9 `Adopt` `Token` |
+//! | `Outcome` | 0 `Absent` · 1 `Entry` `Entry` · 2 `Applied` `Version` · 3 `Conflict` · 4 `Undecided` · 5 `Unavailable` · 6 `Unknown` · 7 `Gone` |
 //! | `Content` | 0 a record, `Record` · 1 none, `RecordFault` |
+//! | `Kind` | 0 `Held` · 1 `Offered` · 2 `Released` |
 //! | `RecordFault` | 0 `Newer` `format: u64` · 1 `Malformed` `offset: u32` |
 //! | `Body` | 0 `Read` · 1 `Write` `expect: Version?`, `draft: Draft` |
 //! | `Wake` | 0 `Now` · 1 `At` `Mono` · 2 `Idle` |
-//! | `Event` | 0 `Standby` `owner: Owner`, `alive: bool` · 1 `Elected` `token: Token` · 2 `Leading` `token: Token`, `stop_at: Mono` · 3 `Renewed` `until: Mono` · 4 `RenewalLate` `stop_at: Mono` · 5 `Demoted` `token: Token`, `reason: Reason` · 6 `Ended` `token: Token`, `how: How` · 7 `StoreDown` · 8 `StoreUp` · 9 `StoreFault` `StoreFault` · 10 `Stopped` |
-//! | `Reason` | 0 `DeadlinePassed` · 1 `RivalSeen` · 2 `RecordGone` · 3 `Refused` · 4 `SealFailed` · 5 `Twin` · 6 `Disrupted` · 7 `Resigned` · 8 `Stopped` |
-//! | `How` | 0 `Released` · 1 `Expired` · 2 `Lost` |
+//! | `Event` | 0 `Standby` `owner: Owner`, `alive: bool` · 1 `Elected` `token: Token` · 2 `Leading` `token: Token`, `stop_at: Mono` · 3 `Renewed` `until: Mono` · 4 `RenewalLate` `stop_at: Mono` · 5 `Demoted` `token: Token`, `reason: Reason`, `to: Label?` · 6 `Ended` `token: Token`, `how: How` · 7 `StoreDown` · 8 `StoreUp` · 9 `StoreFault` `StoreFault` · 10 `Stopped` |
+//! | `Reason` | 0 `DeadlinePassed` · 1 `RivalSeen` · 2 `Forced` · 3 `RecordGone` · 4 `Refused` · 5 `SealFailed` · 6 `Twin` · 7 `Disrupted` · 8 `Resigned` · 9 `Asked` · 10 `Stopped` |
+//! | `How` | 0 `Released` · 1 `Offered` · 2 `Expired` · 3 `Lost` |
 //! | `StoreFault` | 0 `RecordGone` · 1 `Malformed` `offset: u32` · 2 `Newer` `format: u64` · 3 `ForeignLineage` `known: Lineage`, `found: Lineage` · 4 `WentBack` `floor: u64`, `found: u64` · 5 `BeyondMaxAdvance` `floor: u64`, `found: u64` · 6 `Exhausted` |
 //!
 //! Within one version a tag is never used again for something else, and new ones go at the end.

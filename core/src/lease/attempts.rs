@@ -27,6 +27,10 @@ impl Attempts {
         self.0.iter().find(|known| known.0 == attempt && **known != Self::NONE).map(|known| known.1)
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Nonce, Stamp)> {
+        self.0.into_iter().filter(|known| *known != Self::NONE)
+    }
+
     pub(super) fn last(&self) -> Option<(Nonce, Stamp)> {
         Some(self.0[3]).filter(|last| *last != Self::NONE)
     }

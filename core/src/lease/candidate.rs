@@ -6,20 +6,22 @@ use super::{
     Attempts, Authority, Base, Cause, Claim, Config, Elector, Facts, FaultKind, State, Told,
 };
 use crate::fence::MAX_ADVANCE;
+use crate::label::Label;
 use crate::observe::{Event, Owner, StoreFault};
-use crate::record::{Kind, LeaseRecord, RecordFault};
-use crate::store::{Outcome, Version};
+use crate::planted::planted;
+use crate::record::{self, Kind, LeaseRecord, RecordFault};
+use crate::store::{Entry, Outcome, Version};
 use crate::time::{MILLISECOND_NS, Mono, Now, Stamp};
-use crate::token::{Lineage, Nonce, Term};
+use crate::token::{Lineage, Nonce, Term, Token};
 
 impl<C: Deref<Target = Config>> Elector<C> {
     /// A read in `Observing` or `Standby`.
     pub(super) fn observe<'a>(&mut self, now: Now, outcome: Outcome<'a>) -> Option<Event<'a>> {
         match outcome {
-            Outcome::Entry { record: Ok(record), version, age_ns } => {
+            Outcome::Entry(Entry { record: Ok(record), version, age_ns }) => {
                 self.observe_record(now, record, version, age_ns)
             }
-            Outcome::Entry { record: Err(fault), .. } => self.blocked(now, fault.into()),
+            Outcome::Entry(Entry { record: Err(fault), .. }) => self.blocked(now, fault.into()),
             Outcome::Absent if !self.known => {
                 self.base = None;
                 self.facts.fault = None;
@@ -67,12 +69,13 @@ impl<C: Deref<Target = Config>> Elector<C> {
             self.facts.fault = self.facts.fault.filter(lasting);
         }
 
-        if found.kind == Kind::Released || mine_to_climb {
+        if self.is_free(&record) || mine_to_climb {
             return self.campaign_over(now, went_back);
         }
         self.facts.climb = false;
+        let ttl_ns = u64::from(record.ttl_ms) * MILLISECOND_NS;
         let window_ns =
-            self.config.timing.drift.stretch_ns(u64::from(record.ttl_ms) * MILLISECOND_NS);
+            planted!(NoDriftMargin: ttl_ns => self.config.timing.drift.stretch_ns(ttl_ns));
         let was_alive = same_owner && self.facts.alive;
         match (self.config.authority, age_ns) {
             (Authority::StoreClock { error_ns }, Some(age_ns)) => {
@@ -81,13 +84,15 @@ impl<C: Deref<Target = Config>> Elector<C> {
                     return self.campaign_over(now, went_back);
                 }
                 self.by_age = true;
-                self.facts.alive = true;
+                self.facts.alive = found.kind == Kind::Held;
                 self.until = now.mono.after(over_ns - age_ns);
             }
             _ => {
                 // A window that began by the store's clock is none of ours.
-                if !unchanged || self.by_age {
-                    self.until = now.mono.after(window_ns);
+                let goes_on = planted!(WindowOutlivesChange: same_owner => unchanged);
+                if planted!(WindowRestartsAtRead: true => !goes_on || self.by_age) {
+                    let early_ns = planted!(WindowFromRequest: self.config.timing.attempt_ns => 0);
+                    self.until = now.mono.after(window_ns.saturating_sub(early_ns));
                 }
                 self.by_age = false;
                 self.facts.alive = was_alive || (watched && !unchanged);
@@ -103,6 +108,10 @@ impl<C: Deref<Target = Config>> Elector<C> {
             let again = now.mono.after(self.config.timing.retry_ns);
             self.due = self.due.min(self.until.max(again));
         }
+        if core::mem::take(&mut self.facts.hinted) {
+            // A hint may be younger than this read; a flood of hints is no reason for one of reads.
+            self.due = self.due.min(now.mono.after(self.config.timing.retry_ns));
+        }
         let news = !same_owner || (self.facts.alive && !was_alive);
         if news {
             // What else there is to say, the next read will say.
@@ -110,6 +119,70 @@ impl<C: Deref<Target = Config>> Elector<C> {
             return Some(Event::Standby { owner, alive: self.facts.alive });
         }
         self.fault(went_back?)
+    }
+
+    /// Released, or offered to this instance: it may be taken at once.
+    fn is_free(&self, record: &LeaseRecord<'_>) -> bool {
+        match record.state {
+            record::State::Held { .. } => false,
+            record::State::Offered { to, .. } => to.is_some_and(|to| self.is_me(to)),
+            record::State::Released { .. } => true,
+        }
+    }
+
+    /// Whether a label in the record names this instance, by its holder's label or by itself.
+    pub(super) fn is_me(&self, to: Label<'_>) -> bool {
+        record::names(to, self.config.holder(), self.config.instance)
+    }
+
+    /// The record is said to have changed. What is free may be taken directly, since the write is
+    /// conditional on the version; everything else is a reason to look, and never a fault.
+    pub(super) fn hint(&mut self, now: Now, entry: Option<Entry<'_>>) {
+        let hinted = entry.and_then(|Entry { record, version, .. }| Some((record.ok()?, version)));
+        match (self.state, hinted) {
+            (State::Standby, Some((record, version))) => {
+                let found = Base::of(&record, version);
+                let is_newest = record.token.lineage == self.lineage
+                    && (self.floor..Term::LAST.get()).contains(&found.term.get());
+                if is_newest && self.is_free(&record) {
+                    self.floor = found.term.get();
+                    self.base = Some(found);
+                    self.watched = false;
+                    self.flight = None;
+                    self.campaign(now);
+                } else if !self.base.is_some_and(|base| base.same_write(&found)) {
+                    self.look_again(now);
+                }
+            }
+            (State::Standby, None) => self.look_again(now),
+            (State::Sealing | State::Leading, Some((record, _))) => {
+                let asks = matches!(record.state, record::State::Held { ask: Some(_) });
+                if asks || self.own_token() != Some(record.token) {
+                    self.facts.doubt = true;
+                    self.due = now.mono;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn look_again(&mut self, now: Now) {
+        match self.flight {
+            None => self.due = now.mono,
+            Some(_) => self.facts.hinted = true,
+        }
+    }
+
+    /// An operator vouches for a token.
+    pub(super) fn adopt(&mut self, now: Now, token: Token) {
+        if self.holds() || self.state == State::Stopped {
+            return;
+        }
+        self.flight = None;
+        self.unsettle();
+        (self.known, self.lineage, self.floor) = (true, token.lineage, token.term.get());
+        (self.facts.fault, self.facts.climb) = (None, false);
+        self.due = now.mono;
     }
 
     /// No campaign until a read is good again.
@@ -142,11 +215,17 @@ impl<C: Deref<Target = Config>> Elector<C> {
                 StoreFault::BeyondMaxAdvance { floor: self.floor, found: known_term },
             );
         }
-        let Some(term) = self.floor.max(known_term).checked_add(1).and_then(Term::new) else {
+        let Some(term) = self
+            .floor
+            .max(known_term)
+            .checked_add(planted!(TermNotRaised: 0 => 1))
+            .and_then(Term::new)
+        else {
             return self.blocked(now, StoreFault::Exhausted);
         };
         self.claim = Some(Claim { term, nonce: Nonce(self.entropy.draw()) });
         self.attempts = Attempts::EMPTY;
+        self.facts.hinted = false;
         self.due = now.mono;
         self.go(Cause::Free);
         None
@@ -164,7 +243,7 @@ impl<C: Deref<Target = Config>> Elector<C> {
                 self.due = now.mono.after(self.back_off_ns());
                 None
             }
-            (Outcome::Entry { record: Ok(record), version, age_ns }, base) => {
+            (Outcome::Entry(Entry { record: Ok(record), version, age_ns }), base) => {
                 let found = Base::of(&record, version);
                 let sent = self.attempts.sent(record.attempt);
                 let ours = self.own_token() == Some(record.token)
@@ -222,11 +301,13 @@ impl<C: Deref<Target = Config>> Elector<C> {
         self.attempts = Attempts::EMPTY;
         self.facts = Facts {
             told: self.facts.told,
+            heir: self.facts.heir,
             down: self.facts.down,
             down_told: self.facts.down_told,
             ..Facts::default()
         };
-        let in_vain = self.facts.told.is_some() || sent.elapsed_ns(now) >= self.config.stop_ns;
+        let late = sent.elapsed_ns(now) >= self.config.stop_ns;
+        let in_vain = self.facts.told.is_some() || planted!(LateElection: false => late);
         if in_vain {
             self.facts.once = true;
             self.due = now.mono;
@@ -247,6 +328,7 @@ impl<C: Deref<Target = Config>> Elector<C> {
         self.attempts = Attempts::EMPTY;
         // A wish to resign was for what this might have won.
         self.facts.told = self.facts.told.filter(|told| *told == Told::Stop);
+        (self.facts.heir, self.facts.hinted) = (false, false);
         if self.state != State::Observing {
             self.go(Cause::Unsettled);
         }

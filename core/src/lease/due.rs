@@ -4,6 +4,7 @@ use core::ops::Deref;
 
 use super::{Cause, Config, Elector, FaultKind, State, Told};
 use crate::observe::{Event, How, Reason, StoreFault};
+use crate::planted::planted;
 use crate::time::Now;
 
 /// A transition that is due.
@@ -54,10 +55,11 @@ impl<C: Deref<Target = Config>> Elector<C> {
             State::Sealing | State::Leading if self.facts.told.is_some() => {
                 Some(Due::Demote(Reason::Resigned))
             }
-            State::Sealing if self.facts.sealed => Some(Due::Lead),
+            State::Sealing if planted!(LeadsUnsealed: true => self.facts.sealed) => Some(Due::Lead),
             State::Leading if self.facts.late && !self.facts.late_told => Some(Due::TellLate),
-            State::Draining if self.facts.drained && self.may_release() => Some(Due::Release),
-            State::Draining if self.facts.drained => Some(Due::End(How::Lost)),
+            State::Draining if planted!(ReleasedUndrained: true => self.facts.drained) => {
+                Some(if self.may_release() { Due::Release } else { Due::End(How::Lost) })
+            }
             State::Standby if self.flight.is_none() && !self.by_age && self.until <= now.mono => {
                 Some(Due::Campaign)
             }
@@ -93,7 +95,7 @@ impl<C: Deref<Target = Config>> Elector<C> {
 
     pub(super) fn carry_out<'a>(&mut self, now: Now, due: Due) -> Option<Event<'a>> {
         match due {
-            Due::Demote(reason) => self.demote(now, reason),
+            Due::Demote(reason) => self.demote(now, reason, None),
             Due::Lead => self.lead(now),
             Due::TellLate => {
                 self.facts.late_told = true;

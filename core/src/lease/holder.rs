@@ -4,9 +4,11 @@ use core::ops::Deref;
 
 use super::{Attempts, Cause, Config, Elector, Facts, Flight, State, Told};
 use crate::fence::MAX_ADVANCE;
+use crate::label::Label;
 use crate::observe::{Event, How, Reason};
-use crate::record::Kind;
-use crate::store::{Outcome, Version};
+use crate::planted::planted;
+use crate::record::{self, Kind};
+use crate::store::{Entry, Outcome, Version};
 use crate::time::{Now, Stamp};
 use crate::token::Nonce;
 
@@ -26,10 +28,11 @@ impl<C: Deref<Target = Config>> Elector<C> {
         self.attempts = Attempts::EMPTY;
         self.facts.doubt = false;
         (self.facts.late, self.facts.late_told) = (false, false);
-        if self.left_ns(now, self.config.valid_ns) == 0 {
+        let late = self.left_ns(now, self.config.valid_ns) == 0;
+        if planted!(LateAcknowledgementRevives: false => late) {
             return None;
         }
-        self.backing = sent;
+        self.backing = planted!(DeadlineFromAcknowledgement: Stamp::of(now) => sent);
         self.renew_after(sent);
         if self.state == State::Releasing {
             self.due = now.mono;
@@ -52,8 +55,8 @@ impl<C: Deref<Target = Config>> Elector<C> {
     ) -> Option<Event<'a>> {
         let again = flight.sent.after(self.config.timing.attempt_ns);
         let (record, version) = match outcome {
-            Outcome::Entry { record: Ok(record), version, .. } => (record, version),
-            Outcome::Entry { record: Err(fault), .. } => {
+            Outcome::Entry(Entry { record: Ok(record), version, .. }) => (record, version),
+            Outcome::Entry(Entry { record: Err(fault), .. }) => {
                 self.failed(now, again, true);
                 return self.fault(fault.into());
             }
@@ -66,12 +69,13 @@ impl<C: Deref<Target = Config>> Elector<C> {
             if record.token.lineage == self.lineage {
                 self.floor = self.floor.max(record.token.term.get());
             }
-            self.lose(Reason::RivalSeen);
+            let by_force = record.state.kind() != Kind::Held && record.state.note().is_some();
+            self.lose(if by_force { Reason::Forced } else { Reason::RivalSeen });
             return None;
         }
         let by_me = record.instance == self.config.instance;
         let sent = self.attempts.sent(record.attempt).filter(|_| by_me);
-        match (record.state.kind(), sent) {
+        let said = match (record.state.kind(), sent) {
             (Kind::Held, Some(sent)) => self.confirmed(now, version, record.attempt, sent),
             (Kind::Held, None)
                 if by_me && self.base.is_some_and(|base| base.attempt == record.attempt) =>
@@ -84,11 +88,30 @@ impl<C: Deref<Target = Config>> Elector<C> {
                 self.facts.how = Some(How::Released);
                 None
             }
-            _ => {
-                self.lose(Reason::Twin);
+            (Kind::Offered, Some(_)) if self.state == State::Releasing => {
+                self.facts.how = Some(How::Offered);
                 None
             }
+            _ => {
+                planted!(TwinTrusted: {} => self.lose(Reason::Twin));
+                None
+            }
+        };
+        match record.state {
+            record::State::Held { ask: Some(ask) } => self.asked(now, ask.to).or(said),
+            _ => said,
         }
+    }
+
+    /// The record asks for a hand-off. A wish that names this instance is cleared by the next
+    /// renewal, as every wish is.
+    fn asked<'a>(&mut self, now: Now, to: Label<'a>) -> Option<Event<'a>> {
+        let leads = matches!(self.state, State::Sealing | State::Leading);
+        if !leads || self.facts.lost.is_some() || self.is_me(to) {
+            return None;
+        }
+        self.facts.heir = true;
+        self.demote(now, Reason::Asked, Some(to))
     }
 
     /// The record shows the last confirmed write. If only its version is new, an asker wrote, and
@@ -117,7 +140,7 @@ impl<C: Deref<Target = Config>> Elector<C> {
             return;
         }
         let Some(floor) = floor else { return self.lose(Reason::SealFailed) };
-        self.floor = self.floor.max(floor);
+        self.floor = planted!(FloorForgotten: self.floor => self.floor.max(floor));
         let own_term = self.claim.map_or(0, |claim| claim.term.get());
         if floor > own_term.saturating_add(MAX_ADVANCE) {
             // Out of reach: the next read says so, and others need not wait for it.
@@ -132,12 +155,17 @@ impl<C: Deref<Target = Config>> Elector<C> {
         Some(Event::Leading { token: self.own_token()?, stop_at: self.stop_at(now)? })
     }
 
-    pub(super) fn demote<'a>(&mut self, now: Now, reason: Reason) -> Option<Event<'a>> {
+    pub(super) fn demote<'a>(
+        &mut self,
+        now: Now,
+        reason: Reason,
+        to: Option<Label<'a>>,
+    ) -> Option<Event<'a>> {
         self.go(Cause::Demoted);
         self.facts.ended_by = Some(reason);
-        self.facts.renewing = matches!(reason, Reason::Resigned | Reason::Stopped);
+        self.facts.renewing = matches!(reason, Reason::Resigned | Reason::Asked | Reason::Stopped);
         self.until = now.mono.after(self.config.timing.drain_ns);
-        Some(Event::Demoted { token: self.own_token()?, reason })
+        Some(Event::Demoted { token: self.own_token()?, reason, to })
     }
 
     /// Renewals go on while the work drains on request, for at most the drain budget.
@@ -163,7 +191,10 @@ impl<C: Deref<Target = Config>> Elector<C> {
     pub(super) fn end<'a>(&mut self, now: Now, how: How) -> Option<Event<'a>> {
         let token = self.own_token().filter(|_| self.facts.announced);
         self.go(Cause::Ended);
-        let stays_away = matches!(self.facts.ended_by, Some(Reason::Resigned | Reason::SealFailed));
+        let stays_away = matches!(
+            self.facts.ended_by,
+            Some(Reason::Resigned | Reason::Asked | Reason::SealFailed)
+        );
         let wait_ns = match self.facts.climb {
             true => 0,
             false if stays_away => self.config.timing.sit_out_ns,
@@ -182,6 +213,6 @@ impl<C: Deref<Target = Config>> Elector<C> {
             fault: self.facts.fault,
             ..Facts::default()
         };
-        Some(Event::Ended { token: token?, how })
+        planted!(EndedUnsaid: None => Some(Event::Ended { token: token?, how }))
     }
 }

@@ -11,6 +11,7 @@ mod candidate;
 mod config;
 mod due;
 mod entropy;
+mod fingerprint;
 mod holder;
 mod request;
 mod step;
@@ -21,12 +22,15 @@ mod tests;
 
 use core::ops::Deref;
 
-pub use config::{Authority, Config, Misuse, Timing};
+pub use config::{Authority, Config};
+pub use fingerprint::Id;
 pub use table::{Cause, State, TABLE, next};
 
+use crate::label::Label;
 use crate::observe::{Event, How, Reason};
+use crate::planted::planted;
 use crate::record::Kind;
-use crate::store::{OpId, Outcome, Request, Version};
+use crate::store::{Entry, OpId, Outcome, Request, Version};
 use crate::time::{Mono, Now, Stamp};
 use crate::token::{Lineage, Nonce, Term, Token};
 use attempts::Attempts;
@@ -58,11 +62,21 @@ pub enum Input<'a> {
     /// The work of this token has ended.
     Drained(Token),
     /// Give the lease up once, and stay away for a while.
-    Resign,
+    Resign {
+        /// Label or instance of the one to offer it to; none: it is released to everyone. The
+        /// last wish counts, until the record is written.
+        to: Option<Label<'a>>,
+    },
     /// Give the lease up and never campaign again.
     Stop,
     /// The host learned of a clock jump, a resumed image, a migration.
     Disrupted,
+    /// Somebody saw the record change, and perhaps what it became. A hint that is lost, late or
+    /// wrong costs time and nothing else.
+    Hint(Option<Entry<'a>>),
+    /// While nothing is held: an operator's word that this token belongs to this lease. Its
+    /// lineage and term become the ones known, and a store fault that blocked is over.
+    Adopt(Token),
 }
 
 /// The answer to one input.
@@ -151,7 +165,7 @@ struct Flight {
     sent: Mono,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Purpose {
     Read,
     Campaign,
@@ -160,9 +174,11 @@ enum Purpose {
 }
 
 /// What is so, and what has been told of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Facts {
     told: Option<Told>,
+    /// The release will be an offer, to the one whom the host knows.
+    heir: bool,
     /// The term is lost at once: nothing may even finish.
     lost: Option<Reason>,
     /// Why the term in `Draining` or `Releasing` ended.
@@ -185,19 +201,21 @@ struct Facts {
     late_told: bool,
     /// Standby: the owner has proved that it is alive.
     alive: bool,
+    /// Standby: the record changed while a read of it was in flight.
+    hinted: bool,
     down: bool,
     down_told: bool,
     fault: Option<FaultKind>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Told {
     Resign,
     Stop,
 }
 
 /// A fault without its numbers, to say each once per change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum FaultKind {
     Gone,
     Unreadable,
@@ -231,6 +249,12 @@ impl<C: Deref<Target = Config>> Elector<C> {
             failures: 0,
             facts: Facts::default(),
         }
+    }
+
+    /// What it was told at construction.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
     }
 
     /// Where the machine is.
@@ -296,7 +320,7 @@ impl<C: Deref<Target = Config>> Elector<C> {
     /// that would disrupt it.
     fn left_ns(&self, now: Now, span_ns: u64) -> u64 {
         if self.holds() && !self.is_disruption(now) {
-            span_ns.saturating_sub(self.backing.elapsed_ns(now))
+            span_ns.saturating_sub(planted!(HolderIgnoresClock: 0 => self.backing.elapsed_ns(now)))
         } else {
             0
         }

@@ -2,9 +2,11 @@
 
 use core::ops::Deref;
 
-use super::{Config, Elector, Flight, Purpose, State, Timing, Wake};
+use super::{Config, Elector, Flight, Purpose, State, Wake};
+use crate::record::Kind;
 use crate::store::{Body, Draft, OpId, Request};
 use crate::time::{MILLISECOND_NS, Now, Stamp};
+use crate::timing::Timing;
 use crate::token::Nonce;
 
 impl<C: Deref<Target = Config>> Elector<C> {
@@ -41,11 +43,17 @@ impl<C: Deref<Target = Config>> Elector<C> {
         let token = self.own_token()?;
         let attempt = Nonce(self.entropy.draw());
         self.attempts.push(attempt, Stamp::of(now));
+        let Timing { ttl_ms, grace_ms, .. } = self.config.timing;
+        let (kind, ttl_ms) = match purpose {
+            Purpose::Release if self.facts.heir => (Kind::Offered, grace_ms),
+            Purpose::Release => (Kind::Released, ttl_ms),
+            _ => (Kind::Held, ttl_ms),
+        };
         let draft = Draft {
             token,
-            released: purpose == Purpose::Release,
+            kind,
             instance: self.config.instance,
-            ttl_ms: self.config.timing.ttl_ms,
+            ttl_ms,
             attempt,
             at_ms: now.wall_ns.map(|wall_ns| wall_ns / MILLISECOND_NS),
         };

@@ -4,6 +4,7 @@ use core::ops::Deref;
 
 use super::{Cause, Config, Elector, Flight, Input, Purpose, State, Step, Told, Wake};
 use crate::observe::{Event, How, Reason, StoreFault};
+use crate::planted::planted;
 use crate::store::{OpId, Outcome};
 use crate::time::{Mono, Now};
 use crate::token::Token;
@@ -28,6 +29,7 @@ impl<C: Deref<Target = Config>> Elector<C> {
     /// Time before input.
     fn judge_clock(&mut self, now: Now, disrupted: bool) {
         let disrupted = disrupted || self.is_disruption(now);
+        let disrupted = planted!(DisruptionIgnored: false => disrupted);
         self.last = now.mono;
         if disrupted {
             self.disrupt(now);
@@ -71,32 +73,31 @@ impl<C: Deref<Target = Config>> Elector<C> {
                 self.facts.drained |= self.state == State::Draining && mine(token);
                 None
             }
-            Input::Resign => {
-                self.told(Told::Resign);
+            Input::Resign { to } => {
+                if self.holds() || matches!(self.state, State::Campaigning | State::Confirming) {
+                    self.facts.told = self.facts.told.or(Some(Told::Resign));
+                    self.facts.heir = to.is_some();
+                }
                 None
             }
             Input::Stop => {
-                self.told(Told::Stop);
+                self.facts.told = Some(Told::Stop);
                 None
             }
-        }
-    }
-
-    fn told(&mut self, told: Told) {
-        let undecided =
-            matches!(self.state, State::Campaigning | State::Confirming) || self.holds();
-        match told {
-            Told::Stop => self.facts.told = Some(Told::Stop),
-            Told::Resign if undecided && self.facts.told.is_none() => {
-                self.facts.told = Some(Told::Resign);
+            Input::Hint(entry) => {
+                self.hint(now, entry);
+                None
             }
-            Told::Resign => {}
+            Input::Adopt(token) => {
+                self.adopt(now, token);
+                None
+            }
         }
     }
 
     fn done<'a>(&mut self, now: Now, flight: Flight, outcome: Outcome<'a>) -> Option<Event<'a>> {
         match (flight.purpose, outcome) {
-            (Purpose::Read, Outcome::Absent | Outcome::Entry { .. } | Outcome::Gone) => {
+            (Purpose::Read, Outcome::Absent | Outcome::Entry(_) | Outcome::Gone) => {
                 // A store that is read but does not write is as good as down to a campaign.
                 self.facts.down &= self.state == State::Confirming;
                 self.failures = 0;
@@ -114,7 +115,8 @@ impl<C: Deref<Target = Config>> Elector<C> {
                     Purpose::Campaign => self.won(now, version, attempt, sent),
                     Purpose::Renew => self.confirmed(now, version, attempt, sent),
                     Purpose::Release | Purpose::Read => {
-                        self.facts.how = Some(How::Released);
+                        self.facts.how =
+                            Some(if self.facts.heir { How::Offered } else { How::Released });
                         None
                     }
                 }
@@ -167,6 +169,7 @@ impl<C: Deref<Target = Config>> Elector<C> {
             self.flight.take_if(|flight| flight.sent.after(attempt_ns) <= now.mono)
         {
             self.facts.down = true;
+            planted!(TimeOutConfirms: self.backing = self.attempts.last().map_or(self.backing, |last| last.1) => {});
             self.failed(now, now.mono, flight.purpose != Purpose::Read);
         }
     }

@@ -4,8 +4,8 @@ use super::Malformed;
 use super::part::{Part, Reader, Writer};
 use crate::lease::{Input, Step, Wake};
 use crate::observe::{Event, How, Owner, Reason, StoreFault};
-use crate::record::{self, LeaseRecord, RecordFault};
-use crate::store::{Body, Draft, OpId, Outcome, Request};
+use crate::record::{self, Kind, LeaseRecord, RecordFault};
+use crate::store::{Body, Draft, Entry, OpId, Outcome, Request};
 use crate::time::{Mono, Now};
 use crate::token::{Lineage, Nonce, Token};
 
@@ -75,8 +75,9 @@ wrapper!(Mono, OpId, Nonce, Lineage);
 
 sequence!(Now { mono, wall_ns });
 sequence!(Token { lineage, term, nonce });
-sequence!(Draft { token, released, instance, ttl_ms, attempt, at_ms });
+sequence!(Draft { token, kind, instance, ttl_ms, attempt, at_ms });
 sequence!(Request { op, deadline, body });
+sequence!(Entry<'a> { record, version, age_ns });
 sequence!(Owner<'a> { holder, instance, token });
 sequence!(Step<'a> { request, wake, event });
 
@@ -86,14 +87,16 @@ choice!(Input<'a> {
     2 Sealed(token),
     3 SealRefused { token, floor },
     4 Drained(token),
-    5 Resign,
+    5 Resign { to },
     6 Stop,
     7 Disrupted,
+    8 Hint(entry),
+    9 Adopt(token),
 });
 
 choice!(Outcome<'a> {
     0 Absent,
-    1 Entry { record, version, age_ns },
+    1 Entry(entry),
     2 Applied(version),
     3 Conflict,
     4 Undecided,
@@ -110,6 +113,12 @@ choice!(Result<LeaseRecord<'a>, RecordFault> {
 choice!(RecordFault {
     0 Newer { format },
     1 Malformed { offset },
+});
+
+choice!(Kind {
+    0 Held,
+    1 Offered,
+    2 Released,
 });
 
 choice!(Body {
@@ -129,7 +138,7 @@ choice!(Event<'a> {
     2 Leading { token, stop_at },
     3 Renewed { until },
     4 RenewalLate { stop_at },
-    5 Demoted { token, reason },
+    5 Demoted { token, reason, to },
     6 Ended { token, how },
     7 StoreDown,
     8 StoreUp,
@@ -140,19 +149,22 @@ choice!(Event<'a> {
 choice!(Reason {
     0 DeadlinePassed,
     1 RivalSeen,
-    2 RecordGone,
-    3 Refused,
-    4 SealFailed,
-    5 Twin,
-    6 Disrupted,
-    7 Resigned,
-    8 Stopped,
+    2 Forced,
+    3 RecordGone,
+    4 Refused,
+    5 SealFailed,
+    6 Twin,
+    7 Disrupted,
+    8 Resigned,
+    9 Asked,
+    10 Stopped,
 });
 
 choice!(How {
     0 Released,
-    1 Expired,
-    2 Lost,
+    1 Offered,
+    2 Expired,
+    3 Lost,
 });
 
 choice!(StoreFault {

@@ -7,8 +7,9 @@ use super::*;
 use crate::label::{Label, Name, Note};
 use crate::lease::Wake;
 use crate::observe::{Event, How, Owner, Reason, StoreFault};
+use crate::record::Kind;
 use crate::record::{LeaseRecord, RecordFault, State};
-use crate::store::{Body, Draft, OpId, Outcome, Request, Version};
+use crate::store::{Body, Draft, Entry, OpId, Outcome, Request, Version};
 use crate::time::Mono;
 use crate::token::{Lineage, Nonce, Term, Token};
 
@@ -40,7 +41,8 @@ fn record(state: State<'_>) -> LeaseRecord<'_> {
 
 fn inputs() -> Vec<Input<'static>> {
     let released = record(State::Released { note: Note::new("stuck").unwrap() });
-    let entry = |record, len, age_ns| Outcome::Entry { record, version: version(len), age_ns };
+    let entry =
+        |record, len, age_ns| Outcome::Entry(Entry { record, version: version(len), age_ns });
     let outcomes = [
         Outcome::Absent,
         entry(Ok(record(State::Held { ask: None })), 32, None),
@@ -61,7 +63,15 @@ fn inputs() -> Vec<Input<'static>> {
         Input::SealRefused { token: TOKEN, floor: None },
         Input::SealRefused { token: TOKEN, floor: Some(9) },
         Input::Drained(TOKEN),
-        Input::Resign,
+        Input::Resign { to: None },
+        Input::Resign { to: Some(Label::new("web-2").unwrap()) },
+        Input::Hint(None),
+        Input::Hint(Some(Entry {
+            record: Ok(record(State::Offered { to: None, note: Note::EMPTY })),
+            version: version(3),
+            age_ns: None,
+        })),
+        Input::Adopt(TOKEN),
         Input::Stop,
         Input::Disrupted,
     ];
@@ -72,7 +82,7 @@ fn inputs() -> Vec<Input<'static>> {
 fn steps() -> Vec<Step<'static>> {
     let draft = Draft {
         token: TOKEN,
-        released: true,
+        kind: Kind::Released,
         instance: Nonce(1),
         ttl_ms: u32::MAX,
         attempt: Nonce(2),
@@ -80,7 +90,8 @@ fn steps() -> Vec<Step<'static>> {
     };
     let bodies = [
         Body::Read,
-        Body::Write { expect: None, draft: Draft { released: false, at_ms: None, ..draft } },
+        Body::Write { expect: None, draft: Draft { kind: Kind::Held, at_ms: None, ..draft } },
+        Body::Write { expect: None, draft: Draft { kind: Kind::Offered, ..draft } },
         Body::Write { expect: Some(version(40)), draft },
     ];
     let owner = Owner { holder: Label::new("web-2").unwrap(), instance: Nonce(4), token: TOKEN };
@@ -96,12 +107,14 @@ fn steps() -> Vec<Step<'static>> {
     let reasons = [
         Reason::DeadlinePassed,
         Reason::RivalSeen,
+        Reason::Forced,
         Reason::RecordGone,
         Reason::Refused,
         Reason::SealFailed,
         Reason::Twin,
         Reason::Disrupted,
         Reason::Resigned,
+        Reason::Asked,
         Reason::Stopped,
     ];
     let mut events = vec![
@@ -115,9 +128,11 @@ fn steps() -> Vec<Step<'static>> {
         Event::StoreUp,
         Event::Stopped,
     ];
-    events.extend(reasons.map(|reason| Event::Demoted { token: TOKEN, reason }));
+    events.extend(reasons.map(|reason| Event::Demoted { token: TOKEN, reason, to: None }));
+    events.push(Event::Demoted { token: TOKEN, reason: Reason::Asked, to: Some(owner.holder) });
     events.extend(
-        [How::Released, How::Expired, How::Lost].map(|how| Event::Ended { token: TOKEN, how }),
+        [How::Released, How::Offered, How::Expired, How::Lost]
+            .map(|how| Event::Ended { token: TOKEN, how }),
     );
     events.extend(faults.map(Event::StoreFault));
 
@@ -220,7 +235,7 @@ fn the_bytes_are_those_of_the_documented_layout() {
 #[test]
 fn a_record_travels_as_its_canonical_bytes() {
     let record = record(State::Held { ask: None });
-    let outcome = Outcome::Entry { record: Ok(record), version: version(32), age_ns: None };
+    let outcome = Outcome::Entry(Entry { record: Ok(record), version: version(32), age_ns: None });
     let bytes = input_bytes(NOW, &Input::Done { op: OpId(1), outcome, salt: 0 });
     let mut buffer = [0; record::MAX_LEN];
     let canonical = record::encode(&record, &mut buffer).unwrap();
@@ -308,7 +323,8 @@ fn the_longest_message_fits_and_a_shorter_buffer_is_refused() {
         expires_by_ms: Some(Term::LAST.get()),
         ..record(state)
     };
-    let outcome = Outcome::Entry { record: Ok(longest), version: version(40), age_ns: Some(1) };
+    let outcome =
+        Outcome::Entry(Entry { record: Ok(longest), version: version(40), age_ns: Some(1) });
     let bytes = input_bytes(NOW, &Input::Done { op: OpId(1), outcome, salt: 0 });
     let mut buffer = [0; record::MAX_LEN];
     let around = bytes.len() - record::encode(&longest, &mut buffer).unwrap().len();
@@ -333,7 +349,7 @@ fn the_longest_message_fits_and_a_shorter_buffer_is_refused() {
 #[test]
 fn a_record_that_no_store_may_keep_is_not_written() {
     let bad = LeaseRecord { ttl_ms: 0, ..record(State::Held { ask: None }) };
-    let outcome = Outcome::Entry { record: Ok(bad), version: version(0), age_ns: None };
+    let outcome = Outcome::Entry(Entry { record: Ok(bad), version: version(0), age_ns: None });
     let input = Input::Done { op: OpId(1), outcome, salt: 0 };
     assert_eq!(encode_input(NOW, &input, &mut [0; MAX_LEN]), Err(DoesNotFit));
 }

@@ -7,8 +7,6 @@
 //! Everything that the core is given comes from memory that the compiler cannot know.
 #![no_std]
 #![cfg(target_arch = "wasm32")]
-#![allow(unexpected_cfgs, reason = "`panics` is given on the command line, by the check only")]
-
 use core::fmt::{self, Display, Write as _};
 use core::hint::black_box;
 use core::panic::PanicInfo;

@@ -336,7 +336,7 @@ fn a_campaign_on_another_version_draws_another_token() {
 #[test]
 fn a_wish_to_resign_is_over_with_the_campaign_it_was_for() {
     let (mut rig, _) = campaigning_on_a_silent_record();
-    rig.input(Input::Resign);
+    rig.input(Input::Resign { to: None });
     rig.key.put(&LeaseRecord { attempt: Nonce(0x33), ..rival(7, HELD) });
     rig.run_while(|state| state != State::Standby);
     rig.run_while(|state| !matches!(state, State::Sealing | State::Releasing));

@@ -2,7 +2,6 @@
 
 use super::rig::*;
 use super::*;
-use crate::record::State as RecordState;
 
 #[test]
 fn an_absent_record_is_created_sealed_and_led() {
@@ -23,7 +22,7 @@ fn what_remains_is_the_span_to_stop_at_and_nothing_without_leave_to_start() {
     let stop_at = rig.elector.stop_at(rig.now).unwrap();
     assert_eq!(rig.elector.remaining_ns(rig.now), stop_at.since(rig.now.mono));
     assert!(rig.elector.remaining_ns(rig.now) > 1);
-    rig.input(Input::Resign);
+    rig.input(Input::Resign { to: None });
     assert_eq!(rig.elector.remaining_ns(rig.now), 0);
     assert_eq!(rig.elector.stop_at(rig.now), Some(rig.now.mono));
 }
@@ -145,31 +144,6 @@ fn two_lost_renewals_in_a_row_are_survived() {
     rig.answer(timing().attempt_ns / MS - 1);
     assert!(rig.may_start());
     assert_eq!(rig.elector.state(), State::Leading);
-}
-
-#[test]
-fn an_asker_is_no_rival_and_no_twin() {
-    let mut rig = Rig::leading();
-    let token = rig.elector.token().unwrap();
-    rig.next_request();
-    let ask = crate::record::Ask { id: Nonce(5), to: Label::new("web-2").unwrap() };
-    let asked = {
-        let record = rig.key.record();
-        let mut other = Key { value: None, writes: rig.key.writes };
-        other.put(&LeaseRecord { state: RecordState::Held { ask: Some(ask) }, ..record });
-        other
-    };
-    rig.key = asked;
-    assert!(!matches!(rig.answer(1), Some(Event::Demoted { .. })), "the write conflicts");
-    rig.next_request();
-    rig.answer(1);
-    rig.next_request();
-    assert!(matches!(rig.answer(1), Some(Event::Renewed { .. })));
-    assert_eq!(
-        (rig.elector.token(), rig.key.record().state),
-        (Some(token), HELD),
-        "the next renewal clears the wish"
-    );
 }
 
 #[test]
@@ -316,7 +290,7 @@ fn a_lease_without_a_store_is_stopped_by_its_own_clock() {
 #[test]
 fn resigning_keeps_renewing_while_the_work_drains_then_releases() {
     let mut rig = Rig::leading();
-    assert_eq!(demoted(rig.input(Input::Resign)), Some(Reason::Resigned));
+    assert_eq!(demoted(rig.input(Input::Resign { to: None })), Some(Reason::Resigned));
     assert!(!rig.may_start() && rig.may_finish());
     rig.drained();
     assert!(matches!(rig.answer(1), Some(Event::Ended { how: How::Released, .. })));
@@ -403,7 +377,7 @@ fn a_renewal_acknowledged_while_draining_gives_time_to_finish_but_none_to_start(
     let request = rig.next_request();
     rig.perform(&request);
     rig.request = None;
-    rig.input(Input::Resign);
+    rig.input(Input::Resign { to: None });
     let valid_until = rig.elector.valid_until(rig.now).unwrap();
     assert!(matches!(rig.reply(&request), Some(Event::Renewed { .. })));
     assert!(rig.elector.valid_until(rig.now).unwrap() > valid_until);

@@ -1,6 +1,7 @@
 //! The elector, step by step in virtual time, and many of them in a hostile world.
 
 mod campaigning;
+mod handing_over;
 mod holding;
 mod rig;
 mod world;
@@ -17,6 +18,7 @@ use crate::observe::StoreFault;
 use crate::record::{LeaseRecord, MAX_LEN, decode, encode};
 use crate::store::{Body, Draft};
 use crate::time::{Clocks, Drift, MILLISECOND_NS};
+use crate::timing::Timing;
 
 std::thread_local! {
     static VISITED: RefCell<BTreeSet<(State, Cause)>> = const { RefCell::new(BTreeSet::new()) };
@@ -44,7 +46,8 @@ fn clocks() -> Clocks {
 }
 
 fn config(instance: u64, timing: Timing, authority: Authority) -> &'static Config {
-    Box::leak(Box::new(Config::new(Nonce(instance), timing, authority, clocks()).unwrap()))
+    let us = Label::new("us").unwrap();
+    Box::leak(Box::new(Config::new(Nonce(instance), us, timing, authority, clocks()).unwrap()))
 }
 
 /// What a real store would keep: the bytes, and a version that never repeats.
@@ -62,17 +65,30 @@ impl Key {
     fn read(&self, age_ns: Option<u64>) -> Outcome<'_> {
         match &self.value {
             None => Outcome::Absent,
-            Some((bytes, version)) => {
-                Outcome::Entry { record: decode(bytes), version: Self::version(*version), age_ns }
-            }
+            Some((bytes, version)) => Outcome::Entry(Entry {
+                record: decode(bytes),
+                version: Self::version(*version),
+                age_ns,
+            }),
         }
     }
 
     fn write(&mut self, expect: Option<Version>, draft: &Draft, holder: &str) -> Outcome<'static> {
+        self.write_to(expect, draft, holder, None)
+    }
+
+    fn write_to(
+        &mut self,
+        expect: Option<Version>,
+        draft: &Draft,
+        holder: &str,
+        to: Option<&str>,
+    ) -> Outcome<'static> {
         if self.value.as_ref().map(|(_, version)| Self::version(*version)) != expect {
             return Outcome::Conflict;
         }
-        let record = draft.record(Name::new("job").unwrap(), Label::new(holder).unwrap());
+        let to = to.map(|to| Label::new(to).unwrap());
+        let record = draft.record(Name::new("job").unwrap(), Label::new(holder).unwrap(), to);
         self.put(&record);
         Outcome::Applied(Self::version(self.writes))
     }
@@ -103,28 +119,4 @@ fn the_table_has_one_row_a_cell_and_reaches_every_state() {
 #[test]
 fn an_elector_stays_small() {
     assert!(size_of::<Elector<&Config>>() <= 320, "{}", size_of::<Elector<&Config>>());
-}
-
-#[test]
-fn timings_that_cannot_work_are_refused_with_one_that_can() {
-    let build = |timing| Config::new(Nonce(1), timing, Authority::LocalObservation, clocks());
-    let from =
-        |ttl_ms, drain_ms: u64| Timing::from_ttl(ttl_ms, drain_ms * MS, 100 * MS, Drift::DEFAULT);
-    for ttl_ms in [1_000, 3_000, 15_000, 60_000, 3_600_000, 86_400_000] {
-        assert!(build(from(ttl_ms, u64::from(ttl_ms) / 4)).is_ok(), "{ttl_ms}");
-    }
-    let Err(Misuse::TooShort { ttl_ms }) = build(from(3_000, 5_000)) else {
-        panic!("drain longer than the ttl")
-    };
-    let longer = from(u32::try_from(ttl_ms).unwrap(), 5_000);
-    assert!(build(longer).is_ok(), "{ttl_ms} ms was promised to do");
-    assert_eq!(build(from(0, 0)), Err(Misuse::Ttl));
-    assert_eq!(build(from(86_400_001, 0)), Err(Misuse::Ttl));
-    assert_eq!(build(Timing { tolerated: 1, ..timing() }), Err(Misuse::Tolerated));
-    assert_eq!(build(Timing { guard_ns: MS, ..timing() }), Err(Misuse::Guard { guard_ns: 2 * MS }));
-    let attempt_ns = timing().attempt_ns;
-    assert_eq!(
-        build(Timing { renew_ns: 4 * attempt_ns - 1, ..timing() }),
-        Err(Misuse::Renewal { renew_ns: 4 * attempt_ns })
-    );
 }

@@ -11,6 +11,7 @@ pub(super) struct Rig {
     pub(super) request: Option<Request>,
     pub(super) written: Outcome<'static>,
     pub(super) wake: Wake,
+    pub(super) heir: Option<String>,
 }
 
 /// An event without what it borrows.
@@ -24,7 +25,7 @@ pub(super) fn plain(event: Option<Event<'_>>) -> Option<Event<'static>> {
         Event::Leading { token, stop_at } => Event::Leading { token, stop_at },
         Event::Renewed { until } => Event::Renewed { until },
         Event::RenewalLate { stop_at } => Event::RenewalLate { stop_at },
-        Event::Demoted { token, reason } => Event::Demoted { token, reason },
+        Event::Demoted { token, reason, .. } => Event::Demoted { token, reason, to: None },
         Event::Ended { token, how } => Event::Ended { token, how },
         Event::StoreDown => Event::StoreDown,
         Event::StoreUp => Event::StoreUp,
@@ -49,6 +50,7 @@ impl Rig {
             request: None,
             written: Outcome::Unknown,
             wake: Wake::Now,
+            heir: None,
         }
     }
 
@@ -87,7 +89,13 @@ impl Rig {
     }
 
     pub(super) fn input(&mut self, input: Input<'_>) -> Option<Event<'static>> {
+        if let Input::Resign { to } = input {
+            self.heir = to.map(|to| to.to_string());
+        }
         let step = self.elector.step(self.now, input);
+        if let Some(Event::Demoted { to: Some(to), .. }) = step.event {
+            self.heir = Some(to.to_string());
+        }
         self.request = step.request.or(self.request);
         self.wake = step.wake;
         plain(step.event)
@@ -120,7 +128,7 @@ impl Rig {
     /// Performs the request and keeps what the store would have said.
     pub(super) fn perform(&mut self, request: &Request) {
         if let Body::Write { expect, draft } = &request.body {
-            self.written = self.key.write(*expect, draft, "us");
+            self.written = self.key.write_to(*expect, draft, "us", self.heir.as_deref());
         }
     }
 

@@ -337,7 +337,7 @@ impl World {
                 Happening::Host {
                     node: index,
                     life: self.nodes[index].instance,
-                    input: Input::Resign,
+                    input: Input::Resign { to: None },
                 },
             ),
             4 => self.schedule(
