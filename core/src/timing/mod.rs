@@ -1,22 +1,32 @@
-//! The spans of a lease: from a ttl, or by hand; and what they have to satisfy.
+//! The spans of a lease: derived from what it has to achieve, from a ttl, or made by hand; and
+//! what they have to satisfy.
 //!
 //! With `a` the time-out of one attempt, `r` the renewal period, `k` lost renewals, a pause `p`,
-//! a drain `d`, a guard `g` and the drift `rho`:
+//! a drain `d`, a guard `g`, the poll `q`, the error `e` of the store's clock, the drift `rho`:
 //!
 //! ```text
 //! r >= 4a                                      a renewal has room to be doubted and confirmed
 //! r + (2k+1)a + p + d + g <= ttl*(1-rho)       k lost renewals and a pause cost nothing
+//! ttl*(1+rho)/(1-rho) + e + q + 2a <= T        a dead holder is replaced within T
 //! ```
+//!
+//! [`Timing::check`] judges the first two, and that the rest is no nonsense; [`derive`] also keeps
+//! the third, and says what the result does in a [`Plan`].
 //!
 //! The holder's spans are rounded down, the observer's up. What is longer than `u64` holds, 584
 //! years, counts as that.
 
+mod budget;
 mod misuse;
+mod plan;
 #[cfg(test)]
 mod tests;
 
+pub use budget::{Budget, Refusal, derive};
 pub use misuse::Misuse;
+pub use plan::Plan;
 
+use crate::lease::Authority;
 use crate::record::MAX_TTL_MS;
 use crate::time::{Drift, MILLISECOND_NS};
 
@@ -174,6 +184,23 @@ impl Timing {
     #[must_use]
     pub const fn valid_ns(&self) -> u64 {
         self.drift.shrink_ns(milliseconds(self.ttl_ms)).saturating_sub(self.guard_ns)
+    }
+
+    /// The longest time from the last sign of a holder that died to the next one elected:
+    /// `ttl*(1+rho)/(1-rho) + e + poll + 2*attempt`. The sign is seen a poll and a read late, the
+    /// window is waited out on the slowest clock, and one swap takes the lease.
+    #[must_use]
+    pub const fn takeover_ns(&self, authority: Authority) -> u64 {
+        let window_ns = self.drift.stretch_ns(milliseconds(self.ttl_ms));
+        let error_ns = match authority {
+            Authority::LocalObservation => 0,
+            Authority::StoreClock { error_ns } => error_ns,
+        };
+        self.drift
+            .unshrink_ns(window_ns)
+            .saturating_add(error_ns)
+            .saturating_add(self.poll_ns)
+            .saturating_add(self.attempt_ns.saturating_mul(2))
     }
 
     const fn least_renewal_ns(&self) -> u64 {
