@@ -65,7 +65,6 @@ pub fn derive(budget: &Budget) -> Result<Plan, Refusal> {
     let spare_ns = budget.detection_ns - least_ns;
     let poll_ns = (budget.detection_ns / 8)
         .min(Timing::LONGEST_POLL_NS)
-        .min(shortest.longest_poll_ns())
         .min(shortest.poll_ns.saturating_add(spare_ns))
         .max(shortest.poll_ns);
     let polled = Timing { poll_ns, ..shortest };

@@ -82,8 +82,8 @@ impl fmt::Display for Misuse {
             ),
             Self::TooShort { ttl_ms } => write!(
                 f,
-                "the ttl is too short for its renewals, drain and guard: use {ttl_ms} ms or more, or \
-                 a shorter drain"
+                "the ttl is too short for its renewals, drain and guard: use {ttl_ms} ms or more, \
+                 or a shorter drain"
             ),
             Self::Poll { poll_ns } => write!(
                 f,

@@ -10,8 +10,8 @@
 //! ttl*(1+rho)/(1-rho) + e + q + 2a <= T        a dead holder is replaced within T
 //! ```
 //!
-//! [`Timing::check`] judges the first two, and that the rest is no nonsense; [`derive`] also keeps
-//! the third, and says what the result does in a [`Plan`].
+//! [`Timing::check`] judges the first two, and that the rest is no nonsense; [`derive()`] also
+//! keeps the third, and says what the result does in a [`Plan`].
 //!
 //! The holder's spans are rounded down, the observer's up. What is longer than `u64` holds, 584
 //! years, counts as that.

@@ -48,6 +48,14 @@ fn an_offer_outlives_a_poll_and_two_attempts_and_ends_before_the_offering_return
     }
     assert_eq!(by_ttl(9_000, 0).grace_ms, 6_000, "two thirds of the ttl");
     assert_eq!(by_ttl(60_000, 0).grace_ms, 15_000, "at most 15 s");
+    assert_eq!(by_ttl(600_000, 0).sit_out_ns, 60_000 * MS, "at most a minute");
+}
+
+#[test]
+fn the_wildest_clocks_are_polled_within_the_longest_grace() {
+    let timing = Timing::from_ttl(MAX_TTL_MS, 0, 0, Drift::from_ppm(999_999).unwrap());
+    assert_eq!(timing.grace_ms, MAX_TTL_MS);
+    assert_eq!(timing.check(0), Ok(()));
 }
 
 #[test]
@@ -330,6 +338,14 @@ fn a_detection_target_becomes_the_longest_ttl_that_keeps_it() {
     assert_eq!(plan.lost_renewals, 18);
     assert_eq!(plan.holder_per_hour, 1_166, "every 3.09 s at most");
     assert_eq!(plan.standbys_per_hour, 9_600, "two of them, every 0.75 s at most");
+}
+
+#[test]
+fn candidates_look_every_two_seconds_however_long_the_target_but_no_faster_than_they_can() {
+    let hour = Budget { detection_ns: 3_600_000 * MS, ..REGIONS };
+    assert_eq!(derive(&hour).unwrap().timing.poll_ns, 2_000 * MS);
+    let slow = Budget { p99_ns: 3_000 * MS, ..hour };
+    assert_eq!(derive(&slow).unwrap().timing.poll_ns, 3_000 * MS);
 }
 
 #[test]
