@@ -124,6 +124,7 @@ fn options() -> types::Options {
             poll_ns: 5 * SECOND,
             retry_ns: SECOND / 4,
             seal_within_ns: 7 * SECOND,
+            grace_ms: 8_000,
             sit_out_ns: 15 * SECOND,
             drift_ppm: 10_000,
         },

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::{Clock, Timer};
 use crate::protocol::{
-    self, Body, Dead, Event, Input, LeaseId, Open, Outcome, Protocol, Request, Status, Step,
+    self, Body, Dead, Entry, Event, Input, LeaseId, Open, Outcome, Protocol, Request, Status, Step,
 };
 use crate::store::{Check, Expect, Read, Store, Transact, Write};
 
@@ -322,7 +322,9 @@ impl Driver {
 fn read_outcome(read: Read) -> (Outcome, Option<String>) {
     match read {
         Read::Absent => (Outcome::Absent, None),
-        Read::Entry { value, version, age_ns } => (Outcome::Entry { value, version, age_ns }, None),
+        Read::Entry { value, version, age_ns } => {
+            (Outcome::Entry(Entry { value, version, age_ns }), None)
+        }
         Read::Unavailable(why) => (Outcome::Unavailable, Some(why)),
         Read::Unknown(why) => (Outcome::Unknown, Some(why)),
         Read::Gone(why) => (Outcome::Gone, Some(why)),

@@ -7,8 +7,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold_core::lease::{Authority, Timing};
+use leasehold_core::label::{BadText, Label};
+use leasehold_core::lease::Authority;
 use leasehold_core::time::{Clocks, Drift, MILLISECOND_NS};
+use leasehold_core::timing::Timing;
 use leasehold_core::token::{Nonce, Token};
 use tokio::sync::{mpsc, oneshot};
 
@@ -209,7 +211,24 @@ impl Candidate {
 
     /// Gives the lease up once, and campaigns again after a while.
     pub fn resign(&self) {
-        self.tell(Input::Resign);
+        self.tell(Input::Resign { to: None });
+    }
+
+    /// Ends the work, then offers the lease to one holder or instance, and campaigns again after
+    /// a while. That one may take it at once, everyone else after the offer's grace.
+    ///
+    /// # Errors
+    /// [`BadText`] says what a label may be.
+    pub fn hand_off(&self, to: &str) -> Result<(), BadText> {
+        Label::new(to)?;
+        self.tell(Input::Resign { to: Some(to.to_owned()) });
+        Ok(())
+    }
+
+    /// While nothing is held: this token belongs to this lease, by an operator's word. The next
+    /// term is above it, and a store fault that blocked is over.
+    pub fn adopt(&self, token: Token) {
+        self.tell(Input::Adopt(token));
     }
 
     /// Gives the lease up for good.

@@ -6,10 +6,11 @@ use std::hint::black_box;
 
 use leasehold_core::fence::{self, Advance, Digest, FenceRow, SealVerdict, WriteVerdict};
 use leasehold_core::label::{Label, Name};
-use leasehold_core::lease::{Authority, Config, Elector, Input, State, Timing};
+use leasehold_core::lease::{Authority, Config, Elector, Input, State};
 use leasehold_core::record::{self, MAX_LEN};
-use leasehold_core::store::{Body, Outcome, Request, Version};
+use leasehold_core::store::{Body, Entry, Outcome, Request, Version};
 use leasehold_core::time::{Clocks, Drift, MILLISECOND_NS, Mono, Now};
+use leasehold_core::timing::Timing;
 use leasehold_core::token::{Lineage, Nonce, Term, Token};
 
 const ROUNDS: u64 = 1_000;
@@ -71,7 +72,9 @@ fn sealing_and_admitting_allocate_nothing() {
 fn config(instance: u64) -> Config {
     let timing = Timing::from_ttl(10_000, 0, 100 * MILLISECOND_NS, Drift::DEFAULT);
     let clocks = Clocks { wall: true, resolution_ns: 1 };
-    Config::new(Nonce(instance), timing, Authority::LocalObservation, clocks).expect("a timing")
+    let holder = Label::new("web-1").expect("a label");
+    Config::new(Nonce(instance), holder, timing, Authority::LocalObservation, clocks)
+        .expect("a timing")
 }
 
 /// An elector with its clock.
@@ -134,12 +137,12 @@ impl Store {
                 self.reads += 1;
                 let Some(version) = self.version() else { return Outcome::Absent };
                 let record = record::decode(&self.buffer[..self.len]);
-                Outcome::Entry { record, version, age_ns: None }
+                Outcome::Entry(Entry { record, version, age_ns: None })
             }
             Body::Write { expect, .. } if expect != self.version() => Outcome::Conflict,
             Body::Write { draft, .. } => {
                 let (name, holder) = (Name::new("settlement"), Label::new("web-1"));
-                let record = draft.record(name.expect("a name"), holder.expect("a label"));
+                let record = draft.record(name.expect("a name"), holder.expect("a label"), None);
                 self.len = record::encode(&record, &mut self.buffer).expect("a record").len();
                 self.writes += 1;
                 self.version().map_or(Outcome::Unknown, Outcome::Applied)

@@ -12,10 +12,11 @@ use leasehold_core::fence::{
     Admitted, Advance, Digest, FenceRow, SealVerdict, StepRow, WriteVerdict, admit, seal,
 };
 use leasehold_core::label::{Label, Name};
-use leasehold_core::lease::{Authority, Cause, Config, Elector, State, TABLE, Timing};
+use leasehold_core::lease::{Authority, Cause, Config, Elector, State, TABLE};
 use leasehold_core::record::{self, LeaseRecord};
 use leasehold_core::store::Version;
 use leasehold_core::time::{Clocks, Drift, MILLISECOND_NS, Mono, Now};
+use leasehold_core::timing::Timing;
 use leasehold_core::token::{Lineage, Nonce, Term, Token};
 
 const BLESS: &str = "LEASEHOLD_BLESS";
@@ -159,8 +160,9 @@ fn diagram() -> String {
 fn first_state() -> State {
     let timing = Timing::from_ttl(15_000, 0, MILLISECOND_NS, Drift::DEFAULT);
     let clocks = Clocks { wall: false, resolution_ns: 1 };
-    let config = Config::new(Nonce(1), timing, Authority::LocalObservation, clocks);
-    let config = config.expect("a timing that fits");
+    let holder = Label::new("web-1").expect("a label");
+    let config = Config::new(Nonce(1), holder, timing, Authority::LocalObservation, clocks)
+        .expect("a timing that fits");
     Elector::new(&config, Now { mono: Mono(0), wall_ns: None }, 1).state()
 }
 

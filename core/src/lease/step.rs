@@ -28,8 +28,7 @@ impl<C: Deref<Target = Config>> Elector<C> {
 
     /// Time before input.
     fn judge_clock(&mut self, now: Now, disrupted: bool) {
-        let disrupted = disrupted || self.is_disruption(now);
-        let disrupted = planted!(DisruptionIgnored: false => disrupted);
+        let disrupted = planted!(DisruptionIgnored: false => disrupted || self.is_disruption(now));
         self.last = now.mono;
         if disrupted {
             self.disrupt(now);

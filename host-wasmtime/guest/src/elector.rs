@@ -4,8 +4,10 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use leasehold_core::label::Label;
 use leasehold_core::lease::{self, Step, Wake};
-use leasehold_core::store::{Body, OpId, Outcome, Request};
+use leasehold_core::observe::Event;
+use leasehold_core::store::{Body, Entry, OpId, Outcome, Request};
 use spin::Mutex;
 
 use crate::bindings::exports::leasehold::protocol::elector::Guest;
@@ -21,7 +23,7 @@ impl Guest for crate::Guest {
     fn open(options: Options) -> Result<u32, Misuse> {
         alone(|| {
             let config = values::config(&options)?;
-            let texts = Texts::new(options.name, options.holder)?;
+            let texts = Texts::new(options.name)?;
             let now = values::now(clock::now());
             let salt = entropy::salt();
             LEASES.lock().open(texts, config, now, salt)
@@ -83,12 +85,12 @@ struct Write {
 }
 
 impl Submission {
-    fn new(request: &Request, texts: &Texts) -> Option<Self> {
+    fn new(request: &Request, texts: &Texts, holder: Label<'_>) -> Option<Self> {
         let write = match &request.body {
             Body::Read => None,
             Body::Write { expect, draft } => Some(Write {
                 expect: expect.map(|version| version.as_bytes().to_vec()),
-                value: texts.encode(draft)?,
+                value: texts.encode(draft, holder)?,
             }),
         };
         let Request { op, deadline, .. } = *request;
@@ -121,28 +123,44 @@ fn step(id: u32, input: &Input) -> Result<Answer, Misuse> {
             lease::Input::SealRefused { token: values::token(*token)?, floor: *floor }
         }
         Input::Drained(token) => lease::Input::Drained(values::token(*token)?),
-        Input::Resign => lease::Input::Resign,
+        Input::Resign(to) => {
+            let to = to.as_deref().map(values::label).transpose()?;
+            lease.texts.offer_to(to);
+            lease::Input::Resign { to }
+        }
         Input::Stop => lease::Input::Stop,
         Input::Disrupted => lease::Input::Disrupted,
+        Input::Hint(hint) => {
+            lease::Input::Hint(hint.as_ref().map(|hint| entry(hint, &lease.texts)).transpose()?)
+        }
+        Input::Adopt(token) => lease::Input::Adopt(values::token(*token)?),
     };
     let Step { request, wake, event } = lease.elector.step(now, input);
-    let submission = request.and_then(|request| Submission::new(&request, &lease.texts));
+    if let Some(Event::Demoted { to: Some(to), .. }) = event {
+        lease.texts.offer_to(Some(to));
+    }
+    let holder = lease.elector.config().holder();
+    let submission = request.and_then(|request| Submission::new(&request, &lease.texts, holder));
     Ok(Answer { submission, event: event.map(values::wit_event), wake })
 }
 
 fn decode<'a>(outcome: &'a wit::Outcome, texts: &Texts) -> Result<Outcome<'a>, Misuse> {
     Ok(match outcome {
         wit::Outcome::Absent => Outcome::Absent,
-        wit::Outcome::Entry(entry) => Outcome::Entry {
-            record: texts.decode(&entry.value),
-            version: values::version(&entry.version)?,
-            age_ns: entry.age_ns,
-        },
+        wit::Outcome::Entry(entry) => Outcome::Entry(self::entry(entry, texts)?),
         wit::Outcome::Applied(version) => Outcome::Applied(values::version(version)?),
         wit::Outcome::Conflict => Outcome::Conflict,
         wit::Outcome::Undecided => Outcome::Undecided,
         wit::Outcome::Unavailable => Outcome::Unavailable,
         wit::Outcome::Unknown => Outcome::Unknown,
         wit::Outcome::Gone => Outcome::Gone,
+    })
+}
+
+fn entry<'a>(entry: &'a wit::Entry, texts: &Texts) -> Result<Entry<'a>, Misuse> {
+    Ok(Entry {
+        record: texts.decode(&entry.value),
+        version: values::version(&entry.version)?,
+        age_ns: entry.age_ns,
     })
 }

@@ -32,7 +32,8 @@ pub(crate) struct Lease {
 /// The texts of a lease, which its elector does without.
 pub(crate) struct Texts {
     name: String,
-    holder: String,
+    /// Whom the release offers the lease to, as last wished.
+    to: Option<String>,
 }
 
 impl Leases {
@@ -79,10 +80,13 @@ impl Leases {
 impl Texts {
     const PREFIX: &'static str = "lease/";
 
-    pub(crate) fn new(name: String, holder: String) -> Result<Self, Misuse> {
+    pub(crate) fn new(name: String) -> Result<Self, Misuse> {
         Name::new(&name).map_err(|_| Misuse::Name)?;
-        Label::new(&holder).map_err(|_| Misuse::Holder)?;
-        Ok(Self { name, holder })
+        Ok(Self { name, to: None })
+    }
+
+    pub(crate) fn offer_to(&mut self, to: Option<Label<'_>>) {
+        self.to = to.map(|to| to.as_str().to_owned());
     }
 
     pub(crate) fn key(&self) -> String {
@@ -94,8 +98,9 @@ impl Texts {
     }
 
     /// None only for texts that were not checked: what is not sent ends by its deadline.
-    pub(crate) fn encode(&self, draft: &Draft) -> Option<Vec<u8>> {
-        let record = draft.record(Name::new(&self.name).ok()?, Label::new(&self.holder).ok()?);
+    pub(crate) fn encode(&self, draft: &Draft, holder: Label<'_>) -> Option<Vec<u8>> {
+        let to = self.to.as_deref().map(Label::new).transpose().ok()?;
+        let record = draft.record(Name::new(&self.name).ok()?, holder, to);
         let mut buffer = [0; MAX_LEN];
         record::encode(&record, &mut buffer).ok().map(ToOwned::to_owned)
     }

@@ -8,6 +8,7 @@ extern crate alloc;
 mod elector;
 mod fence;
 mod leases;
+mod timing;
 mod values;
 
 use core::sync::atomic::{AtomicBool, Ordering};

@@ -2,10 +2,12 @@
 
 use alloc::borrow::ToOwned as _;
 
-use leasehold_core::lease::{self, Authority, Config, State, Timing, Wake};
+use leasehold_core::label::Label;
+use leasehold_core::lease::{Authority, Config, State, Wake};
 use leasehold_core::observe::{Event, How, Owner, Reason, StoreFault};
 use leasehold_core::store::Version;
 use leasehold_core::time::{Clocks, Drift, Mono, Now};
+use leasehold_core::timing::{self, Timing};
 use leasehold_core::token::{Lineage, Nonce, Term, Token};
 
 use crate::bindings::leasehold::protocol::types as wit;
@@ -15,6 +17,15 @@ pub(crate) fn now(sample: wit::Sample) -> Now {
 }
 
 pub(crate) fn config(options: &wit::Options) -> Result<Config, wit::Misuse> {
+    let holder = Label::new(&options.holder).map_err(|_| wit::Misuse::Holder)?;
+    let timing = timing(options.timing)?;
+    let wit::Clocks { wall, resolution_ns } = options.clocks;
+    let clocks = Clocks { wall, resolution_ns };
+    Config::new(Nonce(options.instance), holder, timing, authority(options.authority), clocks)
+        .map_err(wit_misuse)
+}
+
+pub(crate) fn timing(timing: wit::Timing) -> Result<Timing, wit::Misuse> {
     let wit::Timing {
         ttl_ms,
         renew_ns,
@@ -26,10 +37,11 @@ pub(crate) fn config(options: &wit::Options) -> Result<Config, wit::Misuse> {
         poll_ns,
         retry_ns,
         seal_within_ns,
+        grace_ms,
         sit_out_ns,
         drift_ppm,
-    } = options.timing;
-    let timing = Timing {
+    } = timing;
+    Ok(Timing {
         ttl_ms,
         renew_ns,
         attempt_ns,
@@ -40,22 +52,75 @@ pub(crate) fn config(options: &wit::Options) -> Result<Config, wit::Misuse> {
         poll_ns,
         retry_ns,
         seal_within_ns,
+        grace_ms,
         sit_out_ns,
-        drift: Drift::from_ppm(drift_ppm).ok_or(wit::Misuse::Drift)?,
-    };
-    let authority = match options.authority {
+        drift: drift(drift_ppm)?,
+    })
+}
+
+pub(crate) fn wit_timing(timing: Timing) -> wit::Timing {
+    let Timing {
+        ttl_ms,
+        renew_ns,
+        attempt_ns,
+        tolerated,
+        pause_ns,
+        drain_ns,
+        guard_ns,
+        poll_ns,
+        retry_ns,
+        seal_within_ns,
+        grace_ms,
+        sit_out_ns,
+        drift,
+    } = timing;
+    wit::Timing {
+        ttl_ms,
+        renew_ns,
+        attempt_ns,
+        tolerated,
+        pause_ns,
+        drain_ns,
+        guard_ns,
+        poll_ns,
+        retry_ns,
+        seal_within_ns,
+        grace_ms,
+        sit_out_ns,
+        drift_ppm: drift.ppm(),
+    }
+}
+
+pub(crate) fn drift(ppm: u32) -> Result<Drift, wit::Misuse> {
+    Drift::from_ppm(ppm).ok_or(wit::Misuse::Drift)
+}
+
+pub(crate) fn authority(authority: wit::Authority) -> Authority {
+    match authority {
         wit::Authority::LocalObservation => Authority::LocalObservation,
         wit::Authority::StoreClock(error_ns) => Authority::StoreClock { error_ns },
-    };
-    let wit::Clocks { wall, resolution_ns } = options.clocks;
-    let clocks = Clocks { wall, resolution_ns };
-    Config::new(Nonce(options.instance), timing, authority, clocks).map_err(|misuse| match misuse {
-        lease::Misuse::Ttl => wit::Misuse::Ttl,
-        lease::Misuse::TooShort { ttl_ms } => wit::Misuse::TooShort(ttl_ms),
-        lease::Misuse::Renewal { renew_ns } => wit::Misuse::Renewal(renew_ns),
-        lease::Misuse::Tolerated => wit::Misuse::Tolerated,
-        lease::Misuse::Guard { guard_ns } => wit::Misuse::Guard(guard_ns),
-    })
+    }
+}
+
+pub(crate) fn wit_misuse(misuse: timing::Misuse) -> wit::Misuse {
+    use timing::Misuse;
+    match misuse {
+        Misuse::Ttl => wit::Misuse::Ttl,
+        Misuse::Tolerated => wit::Misuse::Tolerated,
+        Misuse::Attempt { attempt_ns } => wit::Misuse::Attempt(attempt_ns),
+        Misuse::Guard { guard_ns } => wit::Misuse::Guard(guard_ns),
+        Misuse::Renewal { renew_ns } => wit::Misuse::Renewal(renew_ns),
+        Misuse::TooShort { ttl_ms } => wit::Misuse::TooShort(ttl_ms),
+        Misuse::Poll { poll_ns } => wit::Misuse::Poll(poll_ns),
+        Misuse::Retry => wit::Misuse::Retry,
+        Misuse::SealWithin => wit::Misuse::SealWithin,
+        Misuse::Grace { grace_ms } => wit::Misuse::Grace(grace_ms),
+        Misuse::SitOut { sit_out_ns } => wit::Misuse::SitOut(sit_out_ns),
+    }
+}
+
+pub(crate) fn label(text: &str) -> Result<Label<'_>, wit::Misuse> {
+    Label::new(text).map_err(|_| wit::Misuse::Label)
 }
 
 pub(crate) fn version(bytes: &[u8]) -> Result<Version, wit::Misuse> {
@@ -113,9 +178,10 @@ pub(crate) fn wit_event(event: Event<'_>) -> wit::Event {
         }
         Event::Renewed { until } => wit::Event::Renewed(until.0),
         Event::RenewalLate { stop_at } => wit::Event::RenewalLate(stop_at.0),
-        Event::Demoted { token, reason } => wit::Event::Demoted(wit::Demoted {
+        Event::Demoted { token, reason, to } => wit::Event::Demoted(wit::Demoted {
             token: wit_token(token),
             reason: wit_reason(reason),
+            to: to.map(|to| to.as_str().to_owned()),
         }),
         Event::Ended { token, how } => {
             wit::Event::Ended(wit::Ended { token: wit_token(token), how: wit_how(how) })
@@ -140,12 +206,14 @@ fn wit_reason(reason: Reason) -> wit::Reason {
     match reason {
         Reason::DeadlinePassed => wit::Reason::DeadlinePassed,
         Reason::RivalSeen => wit::Reason::RivalSeen,
+        Reason::Forced => wit::Reason::Forced,
         Reason::RecordGone => wit::Reason::RecordGone,
         Reason::Refused => wit::Reason::Refused,
         Reason::SealFailed => wit::Reason::SealFailed,
         Reason::Twin => wit::Reason::Twin,
         Reason::Disrupted => wit::Reason::Disrupted,
         Reason::Resigned => wit::Reason::Resigned,
+        Reason::Asked => wit::Reason::Asked,
         Reason::Stopped => wit::Reason::Stopped,
     }
 }
@@ -153,6 +221,7 @@ fn wit_reason(reason: Reason) -> wit::Reason {
 fn wit_how(how: How) -> wit::How {
     match how {
         How::Released => wit::How::Released,
+        How::Offered => wit::How::Offered,
         How::Expired => wit::How::Expired,
         How::Lost => wit::How::Lost,
     }

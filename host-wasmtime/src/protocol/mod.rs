@@ -11,10 +11,11 @@ use std::fmt;
 pub use component::{Component, Engine, EngineError};
 pub use entropy::{Entropy, NoEntropy, OsEntropy};
 use leasehold_core::label::{BadText, Label, Name};
-use leasehold_core::lease::{self, Authority, Config, State, Timing, Wake};
+use leasehold_core::lease::{Authority, Config, State, Wake};
 use leasehold_core::observe::{self, How, Reason, StoreFault};
 use leasehold_core::store::{OpId, Version};
 use leasehold_core::time::{Clocks, Mono};
+use leasehold_core::timing::{self, Timing};
 use leasehold_core::token::{Nonce, Token};
 pub use native::Native;
 
@@ -82,8 +83,9 @@ impl Open {
     /// Checks everything, as both protocols do.
     fn check(&self) -> Result<Config, Misuse> {
         Name::new(&self.name).map_err(Misuse::Name)?;
-        Label::new(&self.holder).map_err(Misuse::Holder)?;
-        Config::new(self.instance, self.timing, self.authority, self.clocks).map_err(Misuse::Timing)
+        let holder = Label::new(&self.holder).map_err(Misuse::Holder)?;
+        Config::new(self.instance, holder, self.timing, self.authority, self.clocks)
+            .map_err(Misuse::Timing)
     }
 }
 
@@ -111,11 +113,19 @@ pub enum Input {
     /// The work of this token has ended.
     Drained(Token),
     /// Give the lease up once, and stay away for a while.
-    Resign,
+    Resign {
+        /// Label or instance of the one to offer it to; none: it is released to everyone. The
+        /// last wish counts. No label: the driver's mistake.
+        to: Option<String>,
+    },
     /// Give the lease up and never campaign again.
     Stop,
     /// The host learned of a clock jump, a resumed image, a migration.
     Disrupted,
+    /// Somebody saw the key change, and perhaps what it became.
+    Hint(Option<Entry>),
+    /// While nothing is held: an operator's word that this token belongs to this lease.
+    Adopt(Token),
 }
 
 /// How an operation of the store ended, in the store's own bytes.
@@ -124,15 +134,7 @@ pub enum Outcome {
     /// Read: there is no such key.
     Absent,
     /// Read: what the key holds.
-    Entry {
-        /// The bytes, exactly as they are kept.
-        value: Vec<u8>,
-        /// What a conditional write has to name.
-        version: Version,
-        /// Age by the store's own clock, in nanoseconds; `u64::MAX` where the store knows that
-        /// the writer is dead.
-        age_ns: Option<u64>,
-    },
+    Entry(Entry),
     /// Write: done and durable; the key's new version.
     Applied(Version),
     /// Write: the check failed, nothing was written.
@@ -145,6 +147,18 @@ pub enum Outcome {
     Unknown,
     /// The store that this process knew is there no more.
     Gone,
+}
+
+/// What a key holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The bytes, exactly as they are kept.
+    pub value: Vec<u8>,
+    /// What a conditional write has to name.
+    pub version: Version,
+    /// Age by the store's own clock, in nanoseconds; `u64::MAX` where the store knows that the
+    /// writer is dead.
+    pub age_ns: Option<u64>,
 }
 
 /// The answer to one input.
@@ -244,6 +258,8 @@ pub enum Event {
         token: Token,
         /// Why.
         reason: Reason,
+        /// Whom the lease will be offered to, if the record asked for that.
+        to: Option<String>,
     },
     /// The term is over; exactly one per `Elected`.
     Ended {
@@ -288,7 +304,9 @@ impl From<observe::Event<'_>> for Event {
             observe::Event::Leading { token, stop_at } => Self::Leading { token, stop_at },
             observe::Event::Renewed { until } => Self::Renewed { until },
             observe::Event::RenewalLate { stop_at } => Self::RenewalLate { stop_at },
-            observe::Event::Demoted { token, reason } => Self::Demoted { token, reason },
+            observe::Event::Demoted { token, reason, to } => {
+                Self::Demoted { token, reason, to: to.map(|to| to.as_str().to_owned()) }
+            }
             observe::Event::Ended { token, how } => Self::Ended { token, how },
             observe::Event::StoreDown => Self::StoreDown,
             observe::Event::StoreUp => Self::StoreUp,
@@ -338,7 +356,7 @@ pub enum Misuse {
     /// The holder's label is outside its alphabet or length.
     Holder(BadText),
     /// The spans do not fit together.
-    Timing(lease::Misuse),
+    Timing(timing::Misuse),
 }
 
 impl fmt::Display for Misuse {

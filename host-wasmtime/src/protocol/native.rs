@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use leasehold_core::label::{Label, Name};
 use leasehold_core::lease::{self, Config, Elector};
+use leasehold_core::observe;
 use leasehold_core::record::{self, MAX_LEN};
 use leasehold_core::store;
 
 use super::{
-    Body, Dead, Entropy, Input, LeaseId, Open, OpenError, Outcome, Protocol, Request, Status, Step,
+    Body, Dead, Entropy, Entry, Input, LeaseId, Open, OpenError, Outcome, Protocol, Request,
+    Status, Step,
 };
 use crate::clock::Clock;
 
@@ -25,7 +27,8 @@ pub struct Native {
 
 struct Lease {
     name: String,
-    holder: String,
+    /// Whom the release offers the lease to, as last wished.
+    to: Option<String>,
     elector: Elector<Arc<Config>>,
 }
 
@@ -51,12 +54,9 @@ impl Protocol for Native {
         let now = self.clock.now();
         let salt = self.entropy.salt().map_err(Dead::because)?;
         let config = self.shared(config);
-        let Open { name, holder, .. } = options.clone();
+        let elector = Elector::new(config, now, salt);
         self.opened = lease;
-        self.leases.insert(
-            LeaseId(lease),
-            Lease { name, holder, elector: Elector::new(config, now, salt) },
-        );
+        self.leases.insert(LeaseId(lease), Lease { name: options.name.clone(), to: None, elector });
         Ok(LeaseId(lease))
     }
 
@@ -79,12 +79,23 @@ impl Protocol for Native {
                 lease::Input::SealRefused { token: *token, floor: *floor }
             }
             Input::Drained(token) => lease::Input::Drained(*token),
-            Input::Resign => lease::Input::Resign,
+            Input::Resign { to } => {
+                let label = to.as_deref().map(Label::new).transpose().map_err(Dead::because)?;
+                lease.to.clone_from(to);
+                lease::Input::Resign { to: label }
+            }
             Input::Stop => lease::Input::Stop,
             Input::Disrupted => lease::Input::Disrupted,
+            Input::Hint(hint) => {
+                lease::Input::Hint(hint.as_ref().map(|hint| entry(hint, &lease.name)))
+            }
+            Input::Adopt(token) => lease::Input::Adopt(*token),
         };
         let lease::Step { request, wake, event } = lease.elector.step(now, input);
-        let request = request.and_then(|request| encode(request, &lease.name, &lease.holder));
+        if let Some(observe::Event::Demoted { to: Some(to), .. }) = event {
+            lease.to = Some(to.as_str().to_owned());
+        }
+        let request = request.and_then(|request| encode(request, lease));
         Ok(Step { request, wake, event: event.map(Into::into) })
     }
 
@@ -107,11 +118,7 @@ impl Protocol for Native {
 fn decode<'a>(outcome: &'a Outcome, name: &str) -> store::Outcome<'a> {
     match outcome {
         Outcome::Absent => store::Outcome::Absent,
-        Outcome::Entry { value, version, age_ns } => store::Outcome::Entry {
-            record: record::decode_named(name, value),
-            version: *version,
-            age_ns: *age_ns,
-        },
+        Outcome::Entry(entry) => store::Outcome::Entry(self::entry(entry, name)),
         Outcome::Applied(version) => store::Outcome::Applied(*version),
         Outcome::Conflict => store::Outcome::Conflict,
         Outcome::Undecided => store::Outcome::Undecided,
@@ -121,16 +128,24 @@ fn decode<'a>(outcome: &'a Outcome, name: &str) -> store::Outcome<'a> {
     }
 }
 
+fn entry<'a>(entry: &'a Entry, name: &str) -> store::Entry<'a> {
+    let Entry { value, version, age_ns } = entry;
+    let record = record::decode_named(name, value);
+    store::Entry { record, version: *version, age_ns: *age_ns }
+}
+
 /// None only for texts that were not checked: what is not sent ends by its deadline.
-fn encode(request: store::Request, name: &str, holder: &str) -> Option<Request> {
+fn encode(request: store::Request, lease: &Lease) -> Option<Request> {
+    let Lease { name, to, elector } = lease;
     let body = match request.body {
         store::Body::Read => Body::Read,
         store::Body::Write { expect, draft } => {
-            let record = draft.record(Name::new(name).ok()?, Label::new(holder).ok()?);
+            let to = to.as_deref().map(Label::new).transpose().ok()?;
+            let record = draft.record(Name::new(name).ok()?, elector.config().holder(), to);
             let mut buffer = [0; MAX_LEN];
             Body::Write { expect, value: record::encode(&record, &mut buffer).ok()?.to_vec() }
         }
     };
     let store::Request { op, deadline, .. } = request;
-    Some(Request { op, deadline, key: ["lease/", name].concat(), body })
+    Some(Request { op, deadline, key: ["lease/", name.as_str()].concat(), body })
 }

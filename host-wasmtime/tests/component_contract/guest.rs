@@ -133,6 +133,7 @@ pub(crate) fn options(name: &str) -> Options {
             poll_ns: 1_000 * MS,
             retry_ns: 60 * MS,
             seal_within_ns: 1_500 * MS,
+            grace_ms: 2_000,
             sit_out_ns: 3_000 * MS,
             drift_ppm: 10_000,
         },
@@ -142,7 +143,7 @@ pub(crate) fn options(name: &str) -> Options {
 }
 
 #[test]
-fn the_component_asks_for_its_four_imports_and_offers_its_two_exports() {
+fn the_component_asks_for_its_four_imports_and_offers_its_three_exports() {
     let (engine, _) = linker();
     let component = Component::new(&engine, COMPONENT).unwrap();
     let component_type = component.component_type();
@@ -155,5 +156,5 @@ fn the_component_asks_for_its_four_imports_and_offers_its_two_exports() {
     for interface in ["types", "clock", "storage", "entropy", "log"] {
         assert!(imports.iter().any(|name| name.contains(&format!("/{interface}@"))), "{imports:?}");
     }
-    assert_eq!((imports.len(), exports.len()), (5, 2), "{imports:?} {exports:?}");
+    assert_eq!((imports.len(), exports.len()), (5, 3), "{imports:?} {exports:?}");
 }

@@ -33,6 +33,10 @@ fn options_that_do_not_fit_are_refused_by_name() {
         (with(|timing| timing.tolerated = 1), Misuse::Tolerated),
         (with(|timing| timing.renew_ns = 1), Misuse::Renewal(800_000_000)),
         (coarse, Misuse::Guard(u64::MAX)),
+        (with(|timing| timing.attempt_ns = 0), Misuse::Attempt(1_000_000)),
+        (with(|timing| timing.retry_ns = 0), Misuse::Retry),
+        (with(|timing| timing.seal_within_ns = 0), Misuse::SealWithin),
+        (with(|timing| timing.poll_ns = 0), Misuse::Poll(1)),
     ] {
         let answer = elector.call_open(&mut store, &wrong).unwrap().unwrap_err();
         assert_eq!(format!("{answer:?}"), format!("{misuse:?}"), "{wrong:?}");
@@ -41,7 +45,6 @@ fn options_that_do_not_fit_are_refused_by_name() {
         with(|timing| timing.drain_ns = u64::MAX),
         with(|timing| timing.pause_ns = u64::MAX),
         with(|timing| timing.tolerated = u32::MAX),
-        with(|timing| timing.attempt_ns = 0),
     ] {
         let answer = elector.call_open(&mut store, &wrong).unwrap().unwrap_err();
         assert!(matches!(answer, Misuse::TooShort(_)), "{answer:?} for {wrong:?}");
@@ -88,6 +91,9 @@ fn a_bad_value_in_a_step_is_misuse_and_changes_nothing() {
         (Input::Sealed(no_term), Misuse::Term),
         (Input::Drained(past_the_last), Misuse::Term),
         (Input::SealRefused(Refusal { token: no_term, floor: None }), Misuse::Term),
+        (Input::Adopt(no_term), Misuse::Term),
+        (Input::Resign(Some("two words".to_owned())), Misuse::Label),
+        (Input::Hint(Some(entry.clone())), Misuse::Version),
         (Input::Done(done(op, Outcome::Applied(long))), Misuse::Version),
         (Input::Done(done(op, Outcome::Entry(entry))), Misuse::Version),
     ] {

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use leasehold_core::lease::{Authority, Timing};
+use leasehold_core::lease::Authority;
 use leasehold_core::time::{Clocks, Drift, Mono, Now};
+use leasehold_core::timing::Timing;
 use leasehold_core::token::Nonce;
 use leasehold_host::clock::Clock;
 use leasehold_host::protocol::{Entropy, NoEntropy, Open};

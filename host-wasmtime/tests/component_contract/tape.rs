@@ -12,7 +12,7 @@ use leasehold_core::time::{Mono, Now};
 use leasehold_core::token::{Lineage, Nonce, Term, Token};
 use leasehold_host::clock::Clock as _;
 use leasehold_host::protocol::{
-    Body, Component, Engine, Event, Input, LeaseId, Native, Open, Outcome, Protocol, Request,
+    Body, Component, Engine, Entry, Event, Input, LeaseId, Native, Open, Outcome, Protocol, Request,
 };
 
 use crate::support::{Dice, MS, Salts, TestClock, options};
@@ -185,7 +185,7 @@ impl World {
             Some(token) if !self.dice.one_in(4) => token,
             _ => self.token(),
         };
-        let input = match self.dice.below(20) {
+        let input = match self.dice.below(22) {
             0..=4 => Input::Tick,
             5..=10 => {
                 let op = match &self.candidates[chosen].request {
@@ -200,9 +200,18 @@ impl World {
                 Input::SealRefused { token, floor }
             }
             14 | 15 => Input::Drained(token),
-            16 => Input::Resign,
+            16 => {
+                let names = ["one", "x@y:1", "nobody"];
+                let to = names.get(self.dice.below(4) as usize).map(|to| (*to).to_owned());
+                Input::Resign { to }
+            }
             17 if self.dice.one_in(4) => Input::Stop,
             18 if self.dice.one_in(3) => Input::Disrupted,
+            19 if self.dice.one_in(2) => Input::Hint(match self.outcome(chosen) {
+                Outcome::Entry(entry) => Some(entry),
+                _ => None,
+            }),
+            20 if self.dice.one_in(4) => Input::Adopt(token),
             _ => {
                 self.bend_the_clock();
                 Input::Tick
@@ -258,10 +267,12 @@ impl World {
         let now = self.clock.now().mono;
         let row = self.store.get(&request.key);
         let outcome = match &request.body {
-            Body::Read => row.map_or(Outcome::Absent, |row| Outcome::Entry {
-                value: row.value.clone(),
-                version: row.version,
-                age_ns: (self.seed % 2 == 1).then(|| now.since(row.written)),
+            Body::Read => row.map_or(Outcome::Absent, |row| {
+                Outcome::Entry(Entry {
+                    value: row.value.clone(),
+                    version: row.version,
+                    age_ns: (self.seed % 2 == 1).then(|| now.since(row.written)),
+                })
             }),
             Body::Write { expect, .. } if *expect != row.map(|row| row.version) => {
                 Outcome::Conflict
@@ -316,11 +327,11 @@ impl World {
                 Some(request) => self.perform(&request),
                 None => Outcome::Unknown,
             },
-            _ => Outcome::Entry {
+            _ => Outcome::Entry(Entry {
                 value: self.value(),
                 version: self.version(),
                 age_ns: self.dice.one_in(2).then(|| self.number()),
-            },
+            }),
         }
     }
 

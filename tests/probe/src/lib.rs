@@ -14,10 +14,12 @@ use core::slice;
 
 use leasehold_core::fence::{self, Advance, Digest, FenceRow, StepRow};
 use leasehold_core::label::{Label, Name, Note};
-use leasehold_core::lease::{Authority, Config, Elector, Input, Timing};
+use leasehold_core::lease::{Authority, Config, Elector, Input};
 use leasehold_core::observe::Event;
-use leasehold_core::store::{OpId, Outcome, Version};
+use leasehold_core::operator::{self, Signature};
+use leasehold_core::store::{Entry, OpId, Outcome, Version};
 use leasehold_core::time::{Clocks, Drift, Mono, Now};
+use leasehold_core::timing::{self, Budget, Timing};
 use leasehold_core::token::{Lineage, Nonce, Term, Token};
 use leasehold_core::{record, wire};
 
@@ -114,14 +116,67 @@ pub unsafe extern "C" fn configure(words: *const u64) {
         attempt_ns: words.word(),
         tolerated: words.word() as u32,
         pause_ns: words.word(),
+        poll_ns: words.word(),
+        grace_ms: words.word() as u32,
+        sit_out_ns: words.word(),
         ..timing
     });
-    let error_ns = words.option(Words::word);
-    let authority =
-        error_ns.map_or(Authority::LocalObservation, |error_ns| Authority::StoreClock { error_ns });
+    let authority = words.authority();
     let clocks = Clocks { wall: words.flag(), resolution_ns: words.word() };
-    let config = Config::new(words.nonce(), timing, authority, clocks);
+    let Ok(holder) = Label::new("web-1") else { return };
+    let config = Config::new(words.nonce(), holder, timing, authority, clocks);
     judge(config.map(|config| black_box(Elector::new(&config, words.now(), words.word())).state()));
+}
+
+/// Derives a timing from any budget, and explains it.
+///
+/// # Safety
+/// `words` must be readable for [`Words`] to read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn derive(words: *const u64) {
+    let mut words = Words(words);
+    let Some(drift) = Drift::from_ppm(words.word() as u32) else { return };
+    let budget = Budget {
+        detection_ns: words.word(),
+        p50_ns: words.word(),
+        p99_ns: words.word(),
+        pause_ns: words.word(),
+        drain_ns: words.word(),
+        tolerated: words.word() as u32,
+        standbys: words.word() as u32,
+        drift,
+        resolution_ns: words.word(),
+        authority: words.authority(),
+    };
+    match timing::derive(&black_box(budget)) {
+        Ok(plan) => show(plan),
+        Err(refusal) => show(refusal),
+    }
+}
+
+/// Lets an operator do everything to any record.
+///
+/// # Safety
+/// `words` must be readable for [`Words`] to read, `bytes` for `len` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn operate(words: *const u64, bytes: *const u8, len: usize) {
+    // SAFETY: the caller's promise.
+    let bytes = unsafe { slice::from_raw_parts(bytes, len) };
+    let mut words = Words(words);
+    let (Ok(record), Ok(to)) = (record::decode(bytes), Label::new("web-1")) else { return };
+    let signature = Signature {
+        holder: to,
+        instance: words.nonce(),
+        attempt: words.nonce(),
+        at_ms: words.option(Words::word),
+    };
+    let ask = record::Ask { id: words.nonce(), to };
+    judge(operator::ask(&record, black_box(ask)));
+    let reason = Note::new(core::str::from_utf8(bytes).unwrap_or_default());
+    let reason = reason.unwrap_or(Note::EMPTY);
+    judge(operator::force(&record, black_box(signature), words.nonce(), reason));
+    judge(operator::waive(&record, signature));
+    let _ = black_box(operator::init(record.name, words.token(), signature, words.word() as u32));
 }
 
 /// Gives any input to an elector in any state, and asks it everything.
@@ -241,15 +296,29 @@ impl Words {
         Digest(digest)
     }
 
+    fn authority(&mut self) -> Authority {
+        match self.option(Self::word) {
+            Some(error_ns) => Authority::StoreClock { error_ns },
+            None => Authority::LocalObservation,
+        }
+    }
+
     fn input<'a>(&mut self, bytes: &'a [u8]) -> Input<'a> {
         match self.word() {
             0 => Input::Tick,
             1 => Input::Sealed(self.token()),
             2 => Input::SealRefused { token: self.token(), floor: self.option(Self::word) },
             3 => Input::Drained(self.token()),
-            4 => Input::Resign,
+            4 => Input::Resign {
+                to: Label::new(core::str::from_utf8(bytes).unwrap_or_default()).ok(),
+            },
             5 => Input::Stop,
             6 => Input::Disrupted,
+            7 => Input::Adopt(self.token()),
+            8 => Input::Hint(match self.outcome(bytes) {
+                Outcome::Entry(entry) => Some(entry),
+                _ => None,
+            }),
             _ => Input::Done {
                 op: OpId(self.word() as u32),
                 outcome: self.outcome(bytes),
@@ -260,11 +329,11 @@ impl Words {
 
     fn outcome<'a>(&mut self, bytes: &'a [u8]) -> Outcome<'a> {
         match (self.word(), Version::new(&self.digest().0)) {
-            (0, Some(version)) => Outcome::Entry {
+            (0, Some(version)) => Outcome::Entry(Entry {
                 record: record::decode(bytes),
                 version,
                 age_ns: self.option(Self::word),
-            },
+            }),
             (1, Some(version)) => Outcome::Applied(version),
             (2, _) => Outcome::Absent,
             (3, _) => Outcome::Conflict,

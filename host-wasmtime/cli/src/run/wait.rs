@@ -71,7 +71,7 @@ pub(super) async fn wait(
                 }
             },
             Event::Leading { token, .. } => return Ok((token, update.status)),
-            Event::Demoted { token, reason } => {
+            Event::Demoted { token, reason, .. } => {
                 if sealing.is_ok() {
                     say(format!("{name}: given up before it began: {reason}"));
                 }

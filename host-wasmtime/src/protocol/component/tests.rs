@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use leasehold_core::lease::{Authority, Timing};
+use leasehold_core::lease::Authority;
 use leasehold_core::time::{Clocks, Drift};
+use leasehold_core::timing::Timing;
 use leasehold_core::token::Nonce;
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
-use wit_parser::Resolve;
+use wit_parser::abi::{AbiVariant, WasmSignature, WasmType};
+use wit_parser::{Resolve, WorldId, WorldItem};
 
 use super::*;
 use crate::clock::SystemClock;
@@ -15,32 +17,49 @@ use crate::protocol::{NoEntropy, OsEntropy};
 
 /// A component that opens anything as lease 0 and does `body` in every step.
 fn component(body: &str) -> Vec<u8> {
-    let module = format!(
-        r#"(module
-            (memory (export "memory") 1)
-            (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) i32.const 1024)
-            (func (export "leasehold:protocol/elector@0.1.0#open") (param i32) (result i32)
-                i32.const 64)
-            (func (export "leasehold:protocol/elector@0.1.0#close") (param i32) (result i32)
-                i32.const 64)
-            (func (export "leasehold:protocol/elector@0.1.0#step")
-                (param i32 i32 i64 i64 i64 i64 i32 i64 i32 i64) (result i32)
-                {body})
-            (func (export "leasehold:protocol/elector@0.1.0#query") (param i32) (result i32)
-                i32.const 64)
-            (func (export "leasehold:protocol/fence@0.1.0#seal")
-                (param i32 i64 i64 i64 i64 i32 i64 i64 i64 i64 i64 i32 i64) (result i32)
-                i32.const 64)
-            (func (export "leasehold:protocol/fence@0.1.0#admit") (param i32) (result i32)
-                i32.const 64))"#
-    );
-    let mut module = wat::parse_str(module).unwrap();
     let mut resolve = Resolve::default();
     let wit = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("wit");
     let (package, _) = resolve.push_dir(wit).unwrap();
     let world = resolve.select_world(&[package], Some("protocol")).unwrap();
+    let exports: String =
+        exports(&resolve, world).map(|(name, signature)| export(&name, &signature, body)).collect();
+    let module = format!(
+        r#"(module
+            (memory (export "memory") 1)
+            (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) i32.const 1024)
+            {exports})"#
+    );
+    let mut module = wat::parse_str(module).unwrap();
     embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
     ComponentEncoder::default().module(&module).unwrap().encode().unwrap()
+}
+
+fn exports(resolve: &Resolve, world: WorldId) -> impl Iterator<Item = (String, WasmSignature)> {
+    let interfaces = resolve.worlds[world].exports.iter().filter_map(|(key, item)| match item {
+        WorldItem::Interface { id, .. } => Some((resolve.name_world_key(key), *id)),
+        _ => None,
+    });
+    interfaces.flat_map(move |(interface, id)| {
+        resolve.interfaces[id].functions.values().map(move |function| {
+            let name = format!("{interface}#{}", function.name);
+            (name, resolve.wasm_signature(AbiVariant::GuestExport, function))
+        })
+    })
+}
+
+fn export(name: &str, signature: &WasmSignature, body: &str) -> String {
+    let types = |types: &[WasmType]| {
+        let names = types.iter().map(|wasm_type| match wasm_type {
+            WasmType::I64 | WasmType::PointerOrI64 => " i64",
+            WasmType::F32 => " f32",
+            WasmType::F64 => " f64",
+            WasmType::I32 | WasmType::Pointer | WasmType::Length => " i32",
+        });
+        names.collect::<String>()
+    };
+    let (params, results) = (types(&signature.params), types(&signature.results));
+    let body = if name.ends_with("#step") { body } else { "i32.const 64" };
+    format!("(func (export \"{name}\") (param{params}) (result{results}) {body})\n")
 }
 
 fn instance(engine: &Engine) -> Component {

@@ -1,14 +1,15 @@
 //! The values of the driver as those of the contract, and back. What comes back is checked: a
 //! component that answers nonsense is dead.
 
-use leasehold_core::lease::{Authority, State, Timing, Wake};
+use leasehold_core::lease::{Authority, State, Wake};
 use leasehold_core::observe::{How, Reason, StoreFault};
 use leasehold_core::store::{OpId, Version};
 use leasehold_core::time::{Clocks, Mono};
+use leasehold_core::timing::Timing;
 use leasehold_core::token::{Lineage, Nonce, Term, Token};
 
 use super::bindings::leasehold::protocol::types as wit;
-use crate::protocol::{Dead, Event, Input, Open, Outcome, Owner, Status};
+use crate::protocol::{Dead, Entry, Event, Input, Open, Outcome, Owner, Status};
 
 pub(super) fn options(open: &Open) -> wit::Options {
     let Timing {
@@ -22,6 +23,7 @@ pub(super) fn options(open: &Open) -> wit::Options {
         poll_ns,
         retry_ns,
         seal_within_ns,
+        grace_ms,
         sit_out_ns,
         drift,
     } = open.timing;
@@ -41,6 +43,7 @@ pub(super) fn options(open: &Open) -> wit::Options {
             poll_ns,
             retry_ns,
             seal_within_ns,
+            grace_ms,
             sit_out_ns,
             drift_ppm: drift.ppm(),
         },
@@ -63,19 +66,18 @@ pub(super) fn input(input: Input) -> wit::Input {
             wit::Input::SealRefused(wit::Refusal { token: wit_token(token), floor })
         }
         Input::Drained(token) => wit::Input::Drained(wit_token(token)),
-        Input::Resign => wit::Input::Resign,
+        Input::Resign { to } => wit::Input::Resign(to),
         Input::Stop => wit::Input::Stop,
         Input::Disrupted => wit::Input::Disrupted,
+        Input::Hint(hint) => wit::Input::Hint(hint.map(entry)),
+        Input::Adopt(token) => wit::Input::Adopt(wit_token(token)),
     }
 }
 
 fn outcome(outcome: Outcome) -> wit::Outcome {
     match outcome {
         Outcome::Absent => wit::Outcome::Absent,
-        Outcome::Entry { value, version, age_ns } => {
-            let version = version.as_bytes().to_vec();
-            wit::Outcome::Entry(wit::Entry { value, version, age_ns })
-        }
+        Outcome::Entry(entry) => wit::Outcome::Entry(self::entry(entry)),
         Outcome::Applied(version) => wit::Outcome::Applied(version.as_bytes().to_vec()),
         Outcome::Conflict => wit::Outcome::Conflict,
         Outcome::Undecided => wit::Outcome::Undecided,
@@ -83,6 +85,11 @@ fn outcome(outcome: Outcome) -> wit::Outcome {
         Outcome::Unknown => wit::Outcome::Unknown,
         Outcome::Gone => wit::Outcome::Gone,
     }
+}
+
+fn entry(entry: Entry) -> wit::Entry {
+    let Entry { value, version, age_ns } = entry;
+    wit::Entry { value, version: version.as_bytes().to_vec(), age_ns }
 }
 
 fn wit_token(token: Token) -> wit::Token {
@@ -127,8 +134,8 @@ pub(super) fn event(event: wit::Event) -> Result<Event, Dead> {
         }
         wit::Event::Renewed(until) => Event::Renewed { until: Mono(until) },
         wit::Event::RenewalLate(stop_at) => Event::RenewalLate { stop_at: Mono(stop_at) },
-        wit::Event::Demoted(wit::Demoted { token, reason }) => {
-            Event::Demoted { token: self::token(token)?, reason: self::reason(reason) }
+        wit::Event::Demoted(wit::Demoted { token, reason, to }) => {
+            Event::Demoted { token: self::token(token)?, reason: self::reason(reason), to }
         }
         wit::Event::Ended(wit::Ended { token, how }) => {
             Event::Ended { token: self::token(token)?, how: self::how(how) }
@@ -168,12 +175,14 @@ fn reason(reason: wit::Reason) -> Reason {
     match reason {
         wit::Reason::DeadlinePassed => Reason::DeadlinePassed,
         wit::Reason::RivalSeen => Reason::RivalSeen,
+        wit::Reason::Forced => Reason::Forced,
         wit::Reason::RecordGone => Reason::RecordGone,
         wit::Reason::Refused => Reason::Refused,
         wit::Reason::SealFailed => Reason::SealFailed,
         wit::Reason::Twin => Reason::Twin,
         wit::Reason::Disrupted => Reason::Disrupted,
         wit::Reason::Resigned => Reason::Resigned,
+        wit::Reason::Asked => Reason::Asked,
         wit::Reason::Stopped => Reason::Stopped,
     }
 }
@@ -181,6 +190,7 @@ fn reason(reason: wit::Reason) -> Reason {
 fn how(how: wit::How) -> How {
     match how {
         wit::How::Released => How::Released,
+        wit::How::Offered => How::Offered,
         wit::How::Expired => How::Expired,
         wit::How::Lost => How::Lost,
     }
