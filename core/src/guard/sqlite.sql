@@ -190,7 +190,7 @@ END;
 
 CREATE TRIGGER IF NOT EXISTS leasehold_read_rules INSTEAD OF INSERT ON leasehold_read
 BEGIN
-  -- Takes the write lock: what is read by this transaction has no later seal before it.
+  -- Takes the write lock: no seal and no write comes between this and the end of the transaction.
   UPDATE leasehold_fence SET seq = seq WHERE resource = NEW.resource;
 
   SELECT CASE
