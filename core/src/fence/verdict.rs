@@ -108,7 +108,7 @@ verdict! {
         },
         /// No room to record the write: here, 2^63-1 writes have been counted.
         Full,
-        /// Apply the effect, and commit it with the rows of [`Admitted`].
+        /// Apply the effect, and commit it with the rows of [`Admitted`](super::Admitted).
         Apply {
             /// The number of this write.
             seq: u64

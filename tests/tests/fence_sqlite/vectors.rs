@@ -63,7 +63,8 @@ fn the_text_refuses_with_the_verdicts_of_the_rules_and_no_others() {
         );
         literals.iter().map(|rest| rest.split("')").next().expect("a name")).collect()
     };
-    let verbs: [(&str, &[&'static str], &[&str], &[&'static str]); 7] = [
+    type Names = &'static [&'static str];
+    let verbs: [(&str, Names, Names, Names); 7] = [
         ("seal", SealVerdict::NAMES, &["Sealed", "AlreadySealed"], &[]),
         ("read", SealVerdict::NAMES, &["Sealed", "AlreadySealed"], &[]),
         ("admit", WriteVerdict::NAMES, &["Apply"], &["BadStep", "BadDigest"]),
