@@ -3,8 +3,9 @@
 //! A runner turns cases into [`Observed`] answers, one per operation; [`check`] compares.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 
-use leasehold_core::fence::{self, Advance, Digest, FenceRow, SealVerdict, StepRow, WriteVerdict};
+use leasehold_core::fence::{self, Admitted, Advance, Digest, FenceRow, StepRow};
 use leasehold_core::token::Token;
 use serde_json::Value;
 
@@ -55,6 +56,35 @@ pub enum Operation {
         step: String,
         /// What the step does.
         digest: Option<Digest>,
+    },
+    /// Admit a read.
+    Read {
+        /// Whose read.
+        token: Token,
+        /// How far its seal may go.
+        advance: Advance,
+    },
+    /// Rule a step out.
+    Cancel {
+        /// Whose cancellation.
+        token: Token,
+        /// The step; never empty.
+        step: String,
+    },
+    /// Close the resource.
+    Retire {
+        /// Under which token.
+        token: Token,
+    },
+    /// Mend a restored resource.
+    Recover {
+        /// The token in the lease's record.
+        token: Token,
+    },
+    /// Bind the resource to a lease.
+    Adopt {
+        /// The lease's token.
+        token: Token,
     },
 }
 
@@ -115,26 +145,64 @@ pub fn check(runner: &str, cases: &[Case], observed: &[Vec<Observed>]) {
     }
 }
 
+impl Operation {
+    /// The verb, as vectors spell it.
+    #[must_use]
+    pub fn verb(&self) -> &'static str {
+        match self {
+            Self::Seal { .. } => "seal",
+            Self::Write { .. } => "write",
+            Self::Read { .. } => "read",
+            Self::Cancel { .. } => "cancel",
+            Self::Retire { .. } => "retire",
+            Self::Recover { .. } => "recover",
+            Self::Adopt { .. } => "adopt",
+        }
+    }
+}
+
 impl State {
     /// Performs one operation as a host does: read the rows, ask the rule, store the rows.
     pub fn perform(&mut self, operation: &Operation) -> Verdict {
+        let row = self.row.as_ref();
         match operation {
-            Operation::Seal { token, advance } => {
-                let (verdict, next) = fence::seal(self.row.as_ref(), *token, *advance);
-                self.row = next.or(self.row);
-                verdict.into()
-            }
+            Operation::Seal { token, advance } => self.moved(fence::seal(row, *token, *advance)),
+            Operation::Read { token, advance } => self.moved(fence::read(row, *token, *advance)),
+            Operation::Retire { token } => self.moved(fence::retire(row, *token)),
+            Operation::Recover { token } => self.moved(fence::recover(row, *token)),
+            Operation::Adopt { token } => self.moved(fence::adopt(row, *token)),
             Operation::Write { token, step, digest } => {
                 let known = self.steps.get(step);
-                let (verdict, admitted) = fence::admit(self.row.as_ref(), known, *token, *digest);
-                if let Some(admitted) = admitted {
-                    self.row = Some(admitted.row);
-                    if !step.is_empty() {
-                        self.steps.insert(step.clone(), admitted.step);
-                    }
-                }
-                verdict.into()
+                self.wrote(step, fence::admit(row, known, *token, *digest))
             }
+            Operation::Cancel { token, step } => {
+                let known = self.steps.get(step);
+                self.wrote(step, fence::cancel(row, known, *token))
+            }
+        }
+    }
+
+    fn moved(&mut self, (verdict, next): (impl Debug, Option<FenceRow>)) -> Verdict {
+        self.row = next.or(self.row);
+        Verdict::of(&verdict)
+    }
+
+    fn wrote(
+        &mut self,
+        step: &str,
+        (verdict, admitted): (impl Debug, Option<Admitted>),
+    ) -> Verdict {
+        if let Some(admitted) = admitted {
+            self.store(step, admitted);
+        }
+        Verdict::of(&verdict)
+    }
+
+    /// Stores the rows of a write or a tombstone; a write without a step has no second row.
+    pub fn store(&mut self, step: &str, admitted: Admitted) {
+        self.row = Some(admitted.row);
+        if !step.is_empty() {
+            self.steps.insert(step.to_owned(), admitted.step);
         }
     }
 }
@@ -147,44 +215,21 @@ impl Verdict {
             fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
         Self { name: name.to_owned(), fields }
     }
-}
 
-impl From<SealVerdict> for Verdict {
-    fn from(verdict: SealVerdict) -> Self {
-        use SealVerdict::{
-            AlreadySealed, Collision, Fenced, ForeignLineage, Gone, Implausible, NoResource, Sealed,
-        };
-        let fields: &[_] = match verdict {
-            NoResource | ForeignLineage | Implausible => &[],
-            Gone { floor } | Fenced { floor } | Collision { floor } => {
-                &[("floor", floor.to_string())]
-            }
-            AlreadySealed { last_seq } => &[("last_seq", last_seq.to_string())],
-            Sealed { prev_floor, last_seq } => {
-                &[("prev_floor", prev_floor.to_string()), ("last_seq", last_seq.to_string())]
-            }
-        };
-        Self::new(verdict.name(), fields)
-    }
-}
-
-impl From<WriteVerdict> for Verdict {
-    fn from(verdict: WriteVerdict) -> Self {
-        use WriteVerdict::{
-            AlreadyApplied, Apply, Cancelled, Collision, Fenced, ForeignLineage, Full, Gone,
-            KeyReuse, NoResource, NotSealed,
-        };
-        let fields: &[_] = match verdict {
-            NoResource | ForeignLineage | Cancelled | KeyReuse | Full => &[],
-            NotSealed { floor } | Gone { floor } | Fenced { floor } | Collision { floor } => {
-                &[("floor", floor.to_string())]
-            }
-            AlreadyApplied { seq, stale_holder } => {
-                &[("seq", seq.to_string()), ("stale_holder", stale_holder.to_string())]
-            }
-            Apply { seq } => &[("seq", seq.to_string())],
-        };
-        Self::new(verdict.name(), fields)
+    /// One of the rules' verdicts, all of which are a name, and perhaps fields of one word.
+    ///
+    /// # Panics
+    /// Where it is not.
+    #[must_use]
+    pub fn of(verdict: &impl Debug) -> Self {
+        let text = format!("{verdict:?}");
+        let (name, fields) = text.split_once(" { ").unwrap_or((&text, ""));
+        let fields = fields.trim_end_matches(" }").split(", ").filter(|field| !field.is_empty());
+        let fields = fields.map(|field| {
+            let (name, value) = field.split_once(": ").expect("a field");
+            (name.to_owned(), value.to_owned())
+        });
+        Self { name: name.to_owned(), fields: fields.collect() }
     }
 }
 
@@ -221,28 +266,46 @@ fn case(case: &Value) -> Case {
         let verdict = verdict(&operation["gives"]);
         let row = short_row(&operation["row"]);
         let operation = self::operation(operation);
-        if let Operation::Write { step, digest, .. } = &operation
-            && verdict.name == "Apply"
-            && !step.is_empty()
-        {
-            let seq = verdict.fields["seq"].parse().expect("a number");
-            steps.insert(step.clone(), StepRow { op_digest: *digest, seq, cancelled: false });
+        if let Some((step, row)) = stored_step(&operation, &verdict) {
+            steps.insert(step, row);
         }
         (operation, Observed { verdict, state: State { row, steps: steps.clone() } })
     });
     Case { name: text(&case["name"]).to_owned(), operations: operations.collect(), start }
 }
 
+/// What the two verdicts that store a step have stored.
+fn stored_step(operation: &Operation, verdict: &Verdict) -> Option<(String, StepRow)> {
+    let (step, op_digest, cancelled) = match (operation, verdict.name.as_str()) {
+        (Operation::Write { step, digest, .. }, "Apply") if !step.is_empty() => {
+            (step, *digest, false)
+        }
+        (Operation::Cancel { step, .. }, "Tombstoned") => (step, None, true),
+        _ => return None,
+    };
+    let seq = verdict.fields["seq"].parse().expect("a number");
+    Some((step.clone(), StepRow { op_digest, seq, cancelled }))
+}
+
 fn operation(operation: &Value) -> Operation {
-    if let Some(token) = operation["seal"].as_str() {
-        let advance =
-            if operation["proven"] == true { Advance::Proven } else { Advance::default() };
-        return Operation::Seal { token: long_token(token).parse().expect("a token"), advance };
-    }
-    Operation::Write {
-        token: long_token(text(&operation["write"])).parse().expect("a token"),
-        step: text(&operation["step"]).to_owned(),
-        digest: digest(&text(&operation["digest"]).repeat(64)),
+    const VERBS: [&str; 7] = ["seal", "write", "read", "cancel", "retire", "recover", "adopt"];
+    let given = VERBS.iter().find_map(|verb| Some((*verb, operation[*verb].as_str()?)));
+    let (verb, token) = given.unwrap_or_else(|| panic!("no verb: {operation}"));
+    let token = long_token(token).parse().expect("a token");
+    let advance = if operation["proven"] == true { Advance::Proven } else { Advance::default() };
+    let step = || text(&operation["step"]).to_owned();
+    match verb {
+        "seal" => Operation::Seal { token, advance },
+        "read" => Operation::Read { token, advance },
+        "cancel" => Operation::Cancel { token, step: step() },
+        "retire" => Operation::Retire { token },
+        "recover" => Operation::Recover { token },
+        "adopt" => Operation::Adopt { token },
+        _ => Operation::Write {
+            token,
+            step: step(),
+            digest: digest(&text(&operation["digest"]).repeat(64)),
+        },
     }
 }
 

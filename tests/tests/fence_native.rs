@@ -1,10 +1,12 @@
 //! The vectors against the rules themselves, and the vectors against their own promise.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use leasehold_core::fence::{SealVerdict, WriteVerdict};
+use leasehold_core::fence::{
+    AdoptVerdict, CancelVerdict, RecoverVerdict, RetireVerdict, SealVerdict, WriteVerdict,
+};
 use leasehold_core::token::{NotAToken, Token};
-use leasehold_tests::fence_vectors::{self, Case, Observed, Operation};
+use leasehold_tests::fence_vectors::{self, Case, Observed};
 
 #[test]
 fn the_rules_give_what_the_vectors_demand() {
@@ -22,16 +24,22 @@ fn perform(case: &Case) -> Vec<Observed> {
 
 #[test]
 fn the_vectors_show_every_verdict() {
-    let (mut seals, mut writes) = (BTreeSet::new(), BTreeSet::new());
+    let mut shown: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     let cases = fence_vectors::load().cases;
     for (operation, expected) in cases.iter().flat_map(|case| &case.operations) {
-        match operation {
-            Operation::Seal { .. } => seals.insert(expected.verdict.name.as_str()),
-            Operation::Write { .. } => writes.insert(expected.verdict.name.as_str()),
-        };
+        shown.entry(operation.verb()).or_default().insert(expected.verdict.name.as_str());
     }
-    assert_eq!(seals, BTreeSet::from_iter(SealVerdict::NAMES.iter().copied()));
-    assert_eq!(writes, BTreeSet::from_iter(WriteVerdict::NAMES.iter().copied()));
+    let all = [
+        ("seal", SealVerdict::NAMES),
+        ("read", SealVerdict::NAMES),
+        ("write", WriteVerdict::NAMES),
+        ("cancel", CancelVerdict::NAMES),
+        ("retire", RetireVerdict::NAMES),
+        ("recover", RecoverVerdict::NAMES),
+        ("adopt", AdoptVerdict::NAMES),
+    ];
+    let all = all.map(|(verb, names)| (verb, names.iter().copied().collect()));
+    assert_eq!(shown, BTreeMap::from(all));
 }
 
 #[test]

@@ -33,7 +33,30 @@
 -- AFTER, since a row that INSERT OR IGNORE leaves out was not written and must not count. It does not see
 -- UPDATE (an upsert's, too) and DELETE: give those a trigger of their own, which admits or refuses.
 --
--- Read the numbers that belong to a refusal from leasehold_floor and leasehold_step. Reading guards nothing.
+-- Read what decides something: in one transaction with the SELECTs. A holder that has not sealed yet seals
+-- with its first read, so that no earlier token can change afterwards what was read.
+--
+--   INSERT INTO leasehold_read(resource, token, proven) VALUES ('payments', :token, 0);
+--
+-- Cancel a step: without an error, this statement wrote its tombstone, the step was not applied, and a late
+-- attempt is refused with Cancelled for ever. AlreadyApplied: too late. Cancelled: an earlier one did it.
+--
+--   INSERT INTO leasehold_cancel(resource, token, step) VALUES ('payments', :token, 'invoice-7');
+--
+-- Close the resource for good. Its row and its steps have to stay: they answer what comes late.
+--
+--   INSERT INTO leasehold_retire(resource, token) VALUES ('payments', :token);
+--
+-- After this database was restored from a copy, before anyone writes: raise the floor to the token that the
+-- lease's record holds now. A floor that is not below it stays.
+--
+--   INSERT INTO leasehold_recover(resource, token) VALUES ('payments', :record);
+--
+-- An operator's decision, never a program's: obey another lease from now on, which its token names.
+--
+--   INSERT INTO leasehold_adopt(resource, token) VALUES ('payments', :token);
+--
+-- Read the numbers that belong to a refusal from leasehold_floor and leasehold_step. Reading these guards nothing.
 
 -- A savepoint, not BEGIN, so that this text also runs within a transaction.
 SAVEPOINT leasehold;
@@ -77,9 +100,14 @@ CREATE VIEW IF NOT EXISTS leasehold_floor(resource, floor, token, seq, retired) 
 SELECT resource, floor, CASE floor WHEN 0 THEN '' ELSE lineage || '/' || floor || '/' || nonce END, seq, retired
 FROM leasehold_fence;
 
--- The two verbs: views without rows, for INSERT only.
+-- The verbs: views without rows, for INSERT only.
 CREATE VIEW IF NOT EXISTS leasehold_seal(resource, token, proven) AS SELECT '', '', 0 WHERE 0;
 CREATE VIEW IF NOT EXISTS leasehold_admit(resource, token, step, digest) AS SELECT '', '', '', '' WHERE 0;
+CREATE VIEW IF NOT EXISTS leasehold_read(resource, token, proven) AS SELECT '', '', 0 WHERE 0;
+CREATE VIEW IF NOT EXISTS leasehold_cancel(resource, token, step) AS SELECT '', '', '' WHERE 0;
+CREATE VIEW IF NOT EXISTS leasehold_retire(resource, token) AS SELECT '', '' WHERE 0;
+CREATE VIEW IF NOT EXISTS leasehold_recover(resource, token) AS SELECT '', '' WHERE 0;
+CREATE VIEW IF NOT EXISTS leasehold_adopt(resource, token) AS SELECT '', '' WHERE 0;
 
 CREATE TRIGGER IF NOT EXISTS leasehold_seal_rules INSTEAD OF INSERT ON leasehold_seal
 BEGIN
@@ -158,6 +186,165 @@ BEGIN
   SELECT resource, CAST(NEW.step AS TEXT), NEW.digest, seq
   FROM leasehold_fence
   WHERE resource = NEW.resource AND NEW.step <> '';
+END;
+
+CREATE TRIGGER IF NOT EXISTS leasehold_read_rules INSTEAD OF INSERT ON leasehold_read
+BEGIN
+  -- Takes the write lock: no seal and no write comes between this and the end of the transaction.
+  UPDATE leasehold_fence SET seq = seq WHERE resource = NEW.resource;
+
+  SELECT CASE
+    WHEN typeof(NEW.token) <> 'text'
+      OR NEW.token <> token.lineage || '/' || token.term || '/' || token.nonce
+      OR token.lineage || token.nonce GLOB '*[^0-9a-f]*'
+      OR token.term < 1 THEN RAISE(ABORT, 'leasehold: BadToken')
+    WHEN fence.resource IS NULL THEN RAISE(ABORT, 'leasehold: NoResource')
+    WHEN fence.floor <> 0 AND fence.lineage <> token.lineage THEN RAISE(ABORT, 'leasehold: ForeignLineage')
+    WHEN fence.retired THEN RAISE(ABORT, 'leasehold: Gone')
+    WHEN fence.floor = 0 THEN 'Sealed'
+    WHEN token.term < fence.floor THEN RAISE(ABORT, 'leasehold: Fenced')
+    WHEN token.term = fence.floor AND fence.nonce = token.nonce THEN 'AlreadySealed'
+    WHEN token.term = fence.floor THEN RAISE(ABORT, 'leasehold: Collision')
+    WHEN token.term - fence.floor > 1000000 AND NEW.proven IS NOT 1 THEN RAISE(ABORT, 'leasehold: Implausible')
+    ELSE 'Sealed'
+  END
+  FROM (
+    SELECT substr(NEW.token, 1, 32) AS lineage,
+           CAST(substr(NEW.token, 34) AS INTEGER) AS term,
+           substr(NEW.token, -16) AS nonce
+  ) AS token
+  LEFT JOIN leasehold_fence AS fence ON fence.resource = NEW.resource;
+
+  UPDATE leasehold_fence
+  SET lineage = substr(NEW.token, 1, 32), floor = CAST(substr(NEW.token, 34) AS INTEGER), nonce = substr(NEW.token, -16)
+  WHERE resource = NEW.resource;
+END;
+
+CREATE TRIGGER IF NOT EXISTS leasehold_cancel_rules INSTEAD OF INSERT ON leasehold_cancel
+BEGIN
+  -- Takes the write lock: before or after every write of the step.
+  UPDATE leasehold_fence SET seq = seq WHERE resource = NEW.resource;
+
+  SELECT CASE
+    WHEN typeof(NEW.token) <> 'text'
+      OR NEW.token <> token.lineage || '/' || token.term || '/' || token.nonce
+      OR token.lineage || token.nonce GLOB '*[^0-9a-f]*'
+      OR token.term < 1 THEN RAISE(ABORT, 'leasehold: BadToken')
+    WHEN typeof(NEW.step) NOT IN ('text', 'integer') OR NEW.step = '' THEN RAISE(ABORT, 'leasehold: BadStep')
+    WHEN fence.resource IS NULL THEN RAISE(ABORT, 'leasehold: NoResource')
+    WHEN fence.floor = 0 THEN RAISE(ABORT, 'leasehold: NotSealed')
+    WHEN fence.lineage <> token.lineage THEN RAISE(ABORT, 'leasehold: ForeignLineage')
+    WHEN known.cancelled THEN RAISE(ABORT, 'leasehold: Cancelled')
+    WHEN known.step IS NOT NULL THEN RAISE(ABORT, 'leasehold: AlreadyApplied')
+    WHEN fence.retired THEN RAISE(ABORT, 'leasehold: Gone')
+    WHEN token.term < fence.floor THEN RAISE(ABORT, 'leasehold: Fenced')
+    WHEN token.term > fence.floor THEN RAISE(ABORT, 'leasehold: NotSealed')
+    WHEN fence.nonce <> token.nonce THEN RAISE(ABORT, 'leasehold: Collision')
+    WHEN fence.seq = 9223372036854775807 THEN RAISE(ABORT, 'leasehold: Full')
+    ELSE 'Tombstoned'
+  END
+  FROM (
+    SELECT substr(NEW.token, 1, 32) AS lineage,
+           CAST(substr(NEW.token, 34) AS INTEGER) AS term,
+           substr(NEW.token, -16) AS nonce
+  ) AS token
+  LEFT JOIN leasehold_fence AS fence ON fence.resource = NEW.resource
+  LEFT JOIN leasehold_step AS known ON known.resource = NEW.resource AND known.step = CAST(NEW.step AS TEXT);
+
+  UPDATE leasehold_fence SET seq = seq + 1 WHERE resource = NEW.resource;
+
+  INSERT INTO leasehold_step(resource, step, seq, cancelled)
+  SELECT resource, CAST(NEW.step AS TEXT), seq, 1
+  FROM leasehold_fence
+  WHERE resource = NEW.resource;
+END;
+
+CREATE TRIGGER IF NOT EXISTS leasehold_retire_rules INSTEAD OF INSERT ON leasehold_retire
+BEGIN
+  -- Takes the write lock: before or after every admitted write.
+  UPDATE leasehold_fence SET seq = seq WHERE resource = NEW.resource;
+
+  SELECT CASE
+    WHEN typeof(NEW.token) <> 'text'
+      OR NEW.token <> token.lineage || '/' || token.term || '/' || token.nonce
+      OR token.lineage || token.nonce GLOB '*[^0-9a-f]*'
+      OR token.term < 1 THEN RAISE(ABORT, 'leasehold: BadToken')
+    WHEN fence.resource IS NULL THEN RAISE(ABORT, 'leasehold: NoResource')
+    WHEN fence.floor = 0 THEN RAISE(ABORT, 'leasehold: NotSealed')
+    WHEN fence.lineage <> token.lineage THEN RAISE(ABORT, 'leasehold: ForeignLineage')
+    WHEN fence.retired AND token.term = fence.floor AND fence.nonce = token.nonce THEN 'AlreadyRetired'
+    WHEN fence.retired THEN RAISE(ABORT, 'leasehold: Gone')
+    WHEN token.term < fence.floor THEN RAISE(ABORT, 'leasehold: Fenced')
+    WHEN token.term > fence.floor THEN RAISE(ABORT, 'leasehold: NotSealed')
+    WHEN fence.nonce <> token.nonce THEN RAISE(ABORT, 'leasehold: Collision')
+    ELSE 'Retired'
+  END
+  FROM (
+    SELECT substr(NEW.token, 1, 32) AS lineage,
+           CAST(substr(NEW.token, 34) AS INTEGER) AS term,
+           substr(NEW.token, -16) AS nonce
+  ) AS token
+  LEFT JOIN leasehold_fence AS fence ON fence.resource = NEW.resource;
+
+  UPDATE leasehold_fence SET retired = 1 WHERE resource = NEW.resource;
+END;
+
+CREATE TRIGGER IF NOT EXISTS leasehold_recover_rules INSTEAD OF INSERT ON leasehold_recover
+BEGIN
+  -- Takes the write lock: before or after every seal.
+  UPDATE leasehold_fence SET seq = seq WHERE resource = NEW.resource;
+
+  SELECT CASE
+    WHEN typeof(NEW.token) <> 'text'
+      OR NEW.token <> token.lineage || '/' || token.term || '/' || token.nonce
+      OR token.lineage || token.nonce GLOB '*[^0-9a-f]*'
+      OR token.term < 1 THEN RAISE(ABORT, 'leasehold: BadToken')
+    WHEN fence.resource IS NULL THEN RAISE(ABORT, 'leasehold: NoResource')
+    WHEN fence.retired THEN RAISE(ABORT, 'leasehold: Gone')
+    WHEN fence.floor <> 0 AND fence.lineage <> token.lineage THEN RAISE(ABORT, 'leasehold: ForeignLineage')
+    WHEN token.term <= fence.floor THEN 'Kept'
+    ELSE 'Recovered'
+  END
+  FROM (
+    SELECT substr(NEW.token, 1, 32) AS lineage,
+           CAST(substr(NEW.token, 34) AS INTEGER) AS term,
+           substr(NEW.token, -16) AS nonce
+  ) AS token
+  LEFT JOIN leasehold_fence AS fence ON fence.resource = NEW.resource;
+
+  UPDATE leasehold_fence
+  SET lineage = substr(NEW.token, 1, 32), floor = CAST(substr(NEW.token, 34) AS INTEGER), nonce = substr(NEW.token, -16)
+  WHERE resource = NEW.resource AND floor < CAST(substr(NEW.token, 34) AS INTEGER);
+END;
+
+CREATE TRIGGER IF NOT EXISTS leasehold_adopt_rules INSTEAD OF INSERT ON leasehold_adopt
+BEGIN
+  -- Takes the write lock: before or after every seal.
+  UPDATE leasehold_fence SET seq = seq WHERE resource = NEW.resource;
+
+  SELECT CASE
+    WHEN typeof(NEW.token) <> 'text'
+      OR NEW.token <> token.lineage || '/' || token.term || '/' || token.nonce
+      OR token.lineage || token.nonce GLOB '*[^0-9a-f]*'
+      OR token.term < 1 THEN RAISE(ABORT, 'leasehold: BadToken')
+    WHEN fence.resource IS NULL THEN RAISE(ABORT, 'leasehold: NoResource')
+    WHEN fence.retired THEN RAISE(ABORT, 'leasehold: Gone')
+    WHEN fence.lineage <> token.lineage THEN 'Adopted'
+    WHEN token.term < fence.floor THEN RAISE(ABORT, 'leasehold: Fenced')
+    WHEN token.term = fence.floor AND fence.nonce = token.nonce THEN 'AlreadySealed'
+    WHEN token.term = fence.floor THEN RAISE(ABORT, 'leasehold: Collision')
+    ELSE 'Adopted'
+  END
+  FROM (
+    SELECT substr(NEW.token, 1, 32) AS lineage,
+           CAST(substr(NEW.token, 34) AS INTEGER) AS term,
+           substr(NEW.token, -16) AS nonce
+  ) AS token
+  LEFT JOIN leasehold_fence AS fence ON fence.resource = NEW.resource;
+
+  UPDATE leasehold_fence
+  SET lineage = substr(NEW.token, 1, 32), floor = CAST(substr(NEW.token, 34) AS INTEGER), nonce = substr(NEW.token, -16)
+  WHERE resource = NEW.resource;
 END;
 
 -- Last, so that it rolls back all of the above where the database is newer.

@@ -1,7 +1,8 @@
 //! The `fence` interface: the core's rules over plain rows.
 
 use leasehold_core::fence::{
-    self, Admitted, Advance, Digest, FenceRow, SealVerdict, StepRow, WriteVerdict,
+    self, Admitted, AdoptVerdict, Advance, CancelVerdict, Digest, FenceRow, RecoverVerdict,
+    RetireVerdict, SealVerdict, StepRow, WriteVerdict,
 };
 use leasehold_core::token::Nonce;
 
@@ -17,11 +18,7 @@ impl wit::Guest for crate::Guest {
     ) -> Result<(wit::SealVerdict, Option<wit::FenceRow>), Misuse> {
         alone(|| {
             let row = row.map(fence_row);
-            let advance = match advance {
-                wit::Advance::AtMost(terms) => Advance::AtMost(terms),
-                wit::Advance::Proven => Advance::Proven,
-            };
-            let (verdict, next) = fence::seal(row.as_ref(), values::token(token)?, advance);
+            let (verdict, next) = fence::seal(row.as_ref(), values::token(token)?, reach(advance));
             Ok((seal_verdict(verdict), next.map(wit_fence_row)))
         })
     }
@@ -40,6 +37,72 @@ impl wit::Guest for crate::Guest {
                 fence::admit(row.as_ref(), known.as_ref(), values::token(token)?, op_digest);
             Ok((write_verdict(verdict), next.map(wit_admitted)))
         })
+    }
+
+    fn read(
+        row: Option<wit::FenceRow>,
+        token: Token,
+        advance: wit::Advance,
+    ) -> Result<(wit::SealVerdict, Option<wit::FenceRow>), Misuse> {
+        alone(|| {
+            let row = row.map(fence_row);
+            let (verdict, next) = fence::read(row.as_ref(), values::token(token)?, reach(advance));
+            Ok((seal_verdict(verdict), next.map(wit_fence_row)))
+        })
+    }
+
+    fn cancel(
+        row: Option<wit::FenceRow>,
+        known: Option<wit::StepRow>,
+        token: Token,
+    ) -> Result<(wit::CancelVerdict, Option<wit::Admitted>), Misuse> {
+        alone(|| {
+            let row = row.map(fence_row);
+            let known = known.map(step_row).transpose()?;
+            let (verdict, next) =
+                fence::cancel(row.as_ref(), known.as_ref(), values::token(token)?);
+            Ok((cancel_verdict(verdict), next.map(wit_admitted)))
+        })
+    }
+
+    fn retire(
+        row: Option<wit::FenceRow>,
+        token: Token,
+    ) -> Result<(wit::RetireVerdict, Option<wit::FenceRow>), Misuse> {
+        alone(|| {
+            let row = row.map(fence_row);
+            let (verdict, next) = fence::retire(row.as_ref(), values::token(token)?);
+            Ok((retire_verdict(verdict), next.map(wit_fence_row)))
+        })
+    }
+
+    fn recover(
+        row: Option<wit::FenceRow>,
+        record: Token,
+    ) -> Result<(wit::RecoverVerdict, Option<wit::FenceRow>), Misuse> {
+        alone(|| {
+            let row = row.map(fence_row);
+            let (verdict, next) = fence::recover(row.as_ref(), values::token(record)?);
+            Ok((recover_verdict(verdict), next.map(wit_fence_row)))
+        })
+    }
+
+    fn adopt(
+        row: Option<wit::FenceRow>,
+        token: Token,
+    ) -> Result<(wit::AdoptVerdict, Option<wit::FenceRow>), Misuse> {
+        alone(|| {
+            let row = row.map(fence_row);
+            let (verdict, next) = fence::adopt(row.as_ref(), values::token(token)?);
+            Ok((adopt_verdict(verdict), next.map(wit_fence_row)))
+        })
+    }
+}
+
+fn reach(advance: wit::Advance) -> Advance {
+    match advance {
+        wit::Advance::AtMost(terms) => Advance::AtMost(terms),
+        wit::Advance::Proven => Advance::Proven,
     }
 }
 
@@ -101,5 +164,60 @@ fn write_verdict(verdict: WriteVerdict) -> wit::WriteVerdict {
         WriteVerdict::Collision { floor } => wit::WriteVerdict::Collision(floor),
         WriteVerdict::Full => wit::WriteVerdict::Full,
         WriteVerdict::Apply { seq } => wit::WriteVerdict::Apply(seq),
+    }
+}
+
+fn cancel_verdict(verdict: CancelVerdict) -> wit::CancelVerdict {
+    match verdict {
+        CancelVerdict::NoResource => wit::CancelVerdict::NoResource,
+        CancelVerdict::NotSealed { floor } => wit::CancelVerdict::NotSealed(floor),
+        CancelVerdict::ForeignLineage => wit::CancelVerdict::ForeignLineage,
+        CancelVerdict::Cancelled => wit::CancelVerdict::Cancelled,
+        CancelVerdict::AlreadyApplied { seq, stale_holder } => {
+            wit::CancelVerdict::AlreadyApplied(wit::Applied { seq, stale_holder })
+        }
+        CancelVerdict::Gone { floor } => wit::CancelVerdict::Gone(floor),
+        CancelVerdict::Fenced { floor } => wit::CancelVerdict::Fenced(floor),
+        CancelVerdict::Collision { floor } => wit::CancelVerdict::Collision(floor),
+        CancelVerdict::Full => wit::CancelVerdict::Full,
+        CancelVerdict::Tombstoned { seq } => wit::CancelVerdict::Tombstoned(seq),
+    }
+}
+
+fn retire_verdict(verdict: RetireVerdict) -> wit::RetireVerdict {
+    match verdict {
+        RetireVerdict::NoResource => wit::RetireVerdict::NoResource,
+        RetireVerdict::NotSealed { floor } => wit::RetireVerdict::NotSealed(floor),
+        RetireVerdict::ForeignLineage => wit::RetireVerdict::ForeignLineage,
+        RetireVerdict::AlreadyRetired => wit::RetireVerdict::AlreadyRetired,
+        RetireVerdict::Gone { floor } => wit::RetireVerdict::Gone(floor),
+        RetireVerdict::Fenced { floor } => wit::RetireVerdict::Fenced(floor),
+        RetireVerdict::Collision { floor } => wit::RetireVerdict::Collision(floor),
+        RetireVerdict::Retired => wit::RetireVerdict::Retired,
+    }
+}
+
+fn recover_verdict(verdict: RecoverVerdict) -> wit::RecoverVerdict {
+    match verdict {
+        RecoverVerdict::NoResource => wit::RecoverVerdict::NoResource,
+        RecoverVerdict::Gone { floor } => wit::RecoverVerdict::Gone(floor),
+        RecoverVerdict::ForeignLineage => wit::RecoverVerdict::ForeignLineage,
+        RecoverVerdict::Kept { floor } => wit::RecoverVerdict::Kept(floor),
+        RecoverVerdict::Recovered { prev_floor, last_seq } => {
+            wit::RecoverVerdict::Recovered(wit::Sealed { prev_floor, last_seq })
+        }
+    }
+}
+
+fn adopt_verdict(verdict: AdoptVerdict) -> wit::AdoptVerdict {
+    match verdict {
+        AdoptVerdict::NoResource => wit::AdoptVerdict::NoResource,
+        AdoptVerdict::Gone { floor } => wit::AdoptVerdict::Gone(floor),
+        AdoptVerdict::Fenced { floor } => wit::AdoptVerdict::Fenced(floor),
+        AdoptVerdict::AlreadySealed { last_seq } => wit::AdoptVerdict::AlreadySealed(last_seq),
+        AdoptVerdict::Collision { floor } => wit::AdoptVerdict::Collision(floor),
+        AdoptVerdict::Adopted { prev_floor, last_seq } => {
+            wit::AdoptVerdict::Adopted(wit::Sealed { prev_floor, last_seq })
+        }
     }
 }

@@ -1,7 +1,9 @@
 //! The component's rules beside the core's, over every small row and token.
 
 use leasehold_core::fence::{
-    Admitted, Advance, Digest, FenceRow, SealVerdict, StepRow, WriteVerdict, admit, seal,
+    Admitted, AdoptVerdict, Advance, CancelVerdict, Digest, FenceRow, RecoverVerdict,
+    RetireVerdict, SealVerdict, StepRow, WriteVerdict, admit, adopt, cancel, read, recover, retire,
+    seal,
 };
 use leasehold_core::token::{Lineage, Nonce, Term, Token};
 
@@ -11,7 +13,7 @@ const LINEAGES: [Lineage; 2] = [Lineage(7), Lineage(7 << 64)];
 const NUMBERS: [u64; 6] = [0, 1, 2, 3, Term::LAST.get(), u64::MAX];
 
 #[test]
-fn a_seal_is_the_same_inside_and_outside() {
+fn seals_and_reads_are_the_same_inside_and_outside() {
     let (protocol, mut store) = fresh();
     let rules = protocol.leasehold_protocol_fence();
     let mut names = Vec::new();
@@ -24,6 +26,14 @@ fn a_seal_is_the_same_inside_and_outside() {
                 names.push(verdict.name());
                 let answer = rules
                     .call_seal(&mut store, row.map(wit_row), wit_token(token), wit_advance(advance))
+                    .unwrap()
+                    .unwrap();
+                let expected = (wit_seal_verdict(verdict), next.map(wit_row));
+                assert_eq!(format!("{answer:?}"), format!("{expected:?}"), "{row:?} {token}");
+
+                let (verdict, next) = read(row.as_ref(), token, advance);
+                let answer = rules
+                    .call_read(&mut store, row.map(wit_row), wit_token(token), wit_advance(advance))
                     .unwrap()
                     .unwrap();
                 let expected = (wit_seal_verdict(verdict), next.map(wit_row));
@@ -63,6 +73,63 @@ fn an_admission_is_the_same_inside_and_outside() {
         }
     }
     assert_all_seen(WriteVerdict::NAMES, &names);
+}
+
+#[test]
+fn a_cancellation_is_the_same_inside_and_outside() {
+    let (protocol, mut store) = fresh();
+    let rules = protocol.leasehold_protocol_fence();
+    let mut names = Vec::new();
+    for row in rows() {
+        for known in steps(&[None, Some(Digest([1; 32]))]) {
+            for token in tokens() {
+                let (verdict, next) = cancel(row.as_ref(), known.as_ref(), token);
+                names.push(verdict.name());
+                let step = known.map(wit_step);
+                let answer = rules
+                    .call_cancel(&mut store, row.map(wit_row), step.as_ref(), wit_token(token))
+                    .unwrap()
+                    .unwrap();
+                let expected = (wit_cancel_verdict(verdict), next.map(wit_admitted));
+                assert_eq!(format!("{answer:?}"), format!("{expected:?}"), "{row:?} {token}");
+            }
+        }
+    }
+    assert_all_seen(CancelVerdict::NAMES, &names);
+}
+
+#[test]
+fn what_changes_a_whole_resource_is_the_same_inside_and_outside() {
+    let (protocol, mut store) = fresh();
+    let rules = protocol.leasehold_protocol_fence();
+    let mut names = [Vec::new(), Vec::new(), Vec::new()];
+    for row in rows() {
+        for token in tokens() {
+            let (stored, asked) = (row.map(wit_row), wit_token(token));
+
+            let (verdict, next) = retire(row.as_ref(), token);
+            names[0].push(verdict.name());
+            let answer = rules.call_retire(&mut store, stored, asked).unwrap().unwrap();
+            let expected = (wit_retire_verdict(verdict), next.map(wit_row));
+            assert_eq!(format!("{answer:?}"), format!("{expected:?}"), "{row:?} {token}");
+
+            let (verdict, next) = recover(row.as_ref(), token);
+            names[1].push(verdict.name());
+            let answer = rules.call_recover(&mut store, stored, asked).unwrap().unwrap();
+            let expected = (wit_recover_verdict(verdict), next.map(wit_row));
+            assert_eq!(format!("{answer:?}"), format!("{expected:?}"), "{row:?} {token}");
+
+            let (verdict, next) = adopt(row.as_ref(), token);
+            names[2].push(verdict.name());
+            let answer = rules.call_adopt(&mut store, stored, asked).unwrap().unwrap();
+            let expected = (wit_adopt_verdict(verdict), next.map(wit_row));
+            assert_eq!(format!("{answer:?}"), format!("{expected:?}"), "{row:?} {token}");
+        }
+    }
+    let all = [RetireVerdict::NAMES, RecoverVerdict::NAMES, AdoptVerdict::NAMES];
+    for (all, seen) in all.into_iter().zip(&names) {
+        assert_all_seen(all, seen);
+    }
 }
 
 fn assert_all_seen(all: &[&str], seen: &[&str]) {
@@ -167,5 +234,60 @@ fn wit_write_verdict(verdict: WriteVerdict) -> wit::WriteVerdict {
         WriteVerdict::Collision { floor } => wit::WriteVerdict::Collision(floor),
         WriteVerdict::Full => wit::WriteVerdict::Full,
         WriteVerdict::Apply { seq } => wit::WriteVerdict::Apply(seq),
+    }
+}
+
+fn wit_cancel_verdict(verdict: CancelVerdict) -> wit::CancelVerdict {
+    match verdict {
+        CancelVerdict::NoResource => wit::CancelVerdict::NoResource,
+        CancelVerdict::NotSealed { floor } => wit::CancelVerdict::NotSealed(floor),
+        CancelVerdict::ForeignLineage => wit::CancelVerdict::ForeignLineage,
+        CancelVerdict::Cancelled => wit::CancelVerdict::Cancelled,
+        CancelVerdict::AlreadyApplied { seq, stale_holder } => {
+            wit::CancelVerdict::AlreadyApplied(wit::Applied { seq, stale_holder })
+        }
+        CancelVerdict::Gone { floor } => wit::CancelVerdict::Gone(floor),
+        CancelVerdict::Fenced { floor } => wit::CancelVerdict::Fenced(floor),
+        CancelVerdict::Collision { floor } => wit::CancelVerdict::Collision(floor),
+        CancelVerdict::Full => wit::CancelVerdict::Full,
+        CancelVerdict::Tombstoned { seq } => wit::CancelVerdict::Tombstoned(seq),
+    }
+}
+
+fn wit_retire_verdict(verdict: RetireVerdict) -> wit::RetireVerdict {
+    match verdict {
+        RetireVerdict::NoResource => wit::RetireVerdict::NoResource,
+        RetireVerdict::NotSealed { floor } => wit::RetireVerdict::NotSealed(floor),
+        RetireVerdict::ForeignLineage => wit::RetireVerdict::ForeignLineage,
+        RetireVerdict::AlreadyRetired => wit::RetireVerdict::AlreadyRetired,
+        RetireVerdict::Gone { floor } => wit::RetireVerdict::Gone(floor),
+        RetireVerdict::Fenced { floor } => wit::RetireVerdict::Fenced(floor),
+        RetireVerdict::Collision { floor } => wit::RetireVerdict::Collision(floor),
+        RetireVerdict::Retired => wit::RetireVerdict::Retired,
+    }
+}
+
+fn wit_recover_verdict(verdict: RecoverVerdict) -> wit::RecoverVerdict {
+    match verdict {
+        RecoverVerdict::NoResource => wit::RecoverVerdict::NoResource,
+        RecoverVerdict::Gone { floor } => wit::RecoverVerdict::Gone(floor),
+        RecoverVerdict::ForeignLineage => wit::RecoverVerdict::ForeignLineage,
+        RecoverVerdict::Kept { floor } => wit::RecoverVerdict::Kept(floor),
+        RecoverVerdict::Recovered { prev_floor, last_seq } => {
+            wit::RecoverVerdict::Recovered(wit::Sealed { prev_floor, last_seq })
+        }
+    }
+}
+
+fn wit_adopt_verdict(verdict: AdoptVerdict) -> wit::AdoptVerdict {
+    match verdict {
+        AdoptVerdict::NoResource => wit::AdoptVerdict::NoResource,
+        AdoptVerdict::Gone { floor } => wit::AdoptVerdict::Gone(floor),
+        AdoptVerdict::Fenced { floor } => wit::AdoptVerdict::Fenced(floor),
+        AdoptVerdict::AlreadySealed { last_seq } => wit::AdoptVerdict::AlreadySealed(last_seq),
+        AdoptVerdict::Collision { floor } => wit::AdoptVerdict::Collision(floor),
+        AdoptVerdict::Adopted { prev_floor, last_seq } => {
+            wit::AdoptVerdict::Adopted(wit::Sealed { prev_floor, last_seq })
+        }
     }
 }

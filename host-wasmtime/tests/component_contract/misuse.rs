@@ -126,14 +126,25 @@ fn values_that_no_fence_has_are_misuse() {
     let rules = protocol.leasehold_protocol_fence();
     let no_term = Token { term: 0, ..TOKEN };
     let proven = fence::Advance::Proven;
-    let answer = rules.call_seal(&mut store, None, no_term, proven).unwrap();
-    assert!(matches!(answer, Err(Misuse::Term)), "{answer:?}");
+    for answer in [
+        rules.call_seal(&mut store, None, no_term, proven).unwrap().err(),
+        rules.call_read(&mut store, None, no_term, proven).unwrap().err(),
+        rules.call_admit(&mut store, None, None, no_term, None).unwrap().err(),
+        rules.call_cancel(&mut store, None, None, no_term).unwrap().err(),
+        rules.call_retire(&mut store, None, no_term).unwrap().err(),
+        rules.call_recover(&mut store, None, no_term).unwrap().err(),
+        rules.call_adopt(&mut store, None, no_term).unwrap().err(),
+    ] {
+        assert!(matches!(answer, Some(Misuse::Term)), "{answer:?}");
+    }
     for length in [0, 31, 33] {
         let digest = vec![0; length];
         let answer = rules.call_admit(&mut store, None, None, TOKEN, Some(&digest)).unwrap();
         assert!(matches!(answer, Err(Misuse::Digest)), "{answer:?}");
         let known = fence::StepRow { op_digest: Some(digest), seq: 1, cancelled: false };
         let answer = rules.call_admit(&mut store, None, Some(&known), TOKEN, None).unwrap();
+        assert!(matches!(answer, Err(Misuse::Digest)), "{answer:?}");
+        let answer = rules.call_cancel(&mut store, None, Some(&known), TOKEN).unwrap();
         assert!(matches!(answer, Err(Misuse::Digest)), "{answer:?}");
     }
     assert!(rules.call_seal(&mut store, None, TOKEN, proven).unwrap().is_ok());

@@ -7,7 +7,7 @@ use crate::guest::wit::{Done, Event, Input, Lineage, Misuse, Outcome, Sample, To
 use crate::guest::{Call, Host, fence, instantiate, linker, options};
 
 const TOKEN: Token = Token { lineage: Lineage { high: 0, low: 1 }, term: 1, nonce: 1 };
-const EXPORTS: usize = 6;
+const EXPORTS: usize = 11;
 
 #[test]
 fn an_export_entered_during_an_import_is_misuse_and_the_outer_call_goes_on() {
@@ -104,6 +104,11 @@ fn call_back(store: &mut StoreContextMut<'_, Host>) {
         elector.call_close(&mut *store, 1).unwrap().err(),
         rules.call_seal(&mut *store, None, TOKEN, fence::Advance::Proven).unwrap().err(),
         rules.call_admit(&mut *store, None, None, TOKEN, None).unwrap().err(),
+        rules.call_read(&mut *store, None, TOKEN, fence::Advance::Proven).unwrap().err(),
+        rules.call_cancel(&mut *store, None, None, TOKEN).unwrap().err(),
+        rules.call_retire(&mut *store, None, TOKEN).unwrap().err(),
+        rules.call_recover(&mut *store, None, TOKEN).unwrap().err(),
+        rules.call_adopt(&mut *store, None, TOKEN).unwrap().err(),
     ];
     let host = store.data_mut();
     host.callee = Some(protocol);

@@ -77,7 +77,7 @@ pub unsafe extern "C" fn parse(text: *const u8, len: usize) {
     judge(Note::new(text).map(show));
 }
 
-/// Seals with any row, token and reach.
+/// Seals and reads with any row, token and reach.
 ///
 /// # Safety
 /// `words` must be readable for [`Words`] to read.
@@ -86,10 +86,12 @@ pub unsafe extern "C" fn seal(words: *const u64) {
     let mut words = Words(words);
     let row = words.option(Words::fence_row);
     let advance = words.option(Words::word).map_or(Advance::Proven, Advance::AtMost);
-    let _ = black_box(fence::seal(row.as_ref(), words.token(), advance));
+    let token = words.token();
+    let _ = black_box(fence::seal(row.as_ref(), token, advance));
+    let _ = black_box(fence::read(row.as_ref(), token, advance));
 }
 
-/// Asks to write with any row, step, token and digest.
+/// Asks to write and to cancel with any row, step, token and digest.
 ///
 /// # Safety
 /// `words` must be readable for [`Words`] to read.
@@ -99,7 +101,23 @@ pub unsafe extern "C" fn admit(words: *const u64) {
     let row = words.option(Words::fence_row);
     let known = words.option(Words::step_row);
     let digest = words.option(Words::digest);
-    let _ = black_box(fence::admit(row.as_ref(), known.as_ref(), words.token(), digest));
+    let token = words.token();
+    let _ = black_box(fence::admit(row.as_ref(), known.as_ref(), token, digest));
+    let _ = black_box(fence::cancel(row.as_ref(), known.as_ref(), token));
+}
+
+/// Retires, recovers and adopts any row, with any token.
+///
+/// # Safety
+/// `words` must be readable for [`Words`] to read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn change_hands(words: *const u64) {
+    let mut words = Words(words);
+    let row = words.option(Words::fence_row);
+    let token = words.token();
+    let _ = black_box(fence::retire(row.as_ref(), token));
+    let _ = black_box(fence::recover(row.as_ref(), token));
+    let _ = black_box(fence::adopt(row.as_ref(), token));
 }
 
 /// Checks any timing, and makes an elector of it.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::database::{Database, refusal, token};
 use crate::engine::{Engine, in_python, in_rusqlite, in_shell};
-use crate::statement::{Statement, admit};
+use crate::statement::{Statement, admit, cancel};
 
 #[test]
 fn what_is_no_token_is_refused_as_such_in_every_program() {
@@ -13,13 +13,29 @@ fn what_is_no_token_is_refused_as_such_in_every_program() {
     let texts = not_tokens.iter().map(|token| json!(token));
     let others = [json!(null), json!(5), json!(5.5)];
     refused_everywhere("BadToken", texts.chain(others), |token| {
+        let (r, proven) = (json!("r"), json!(0));
         [
             Statement::new(
                 "INSERT INTO leasehold_seal VALUES (?, ?, ?)",
-                [json!("r"), token.clone(), json!(0)],
+                [r.clone(), token.clone(), proven.clone()],
             ),
+            Statement::new(
+                "INSERT INTO leasehold_read VALUES (?, ?, ?)",
+                [r.clone(), token.clone(), proven],
+            ),
+            Statement::new(
+                "INSERT INTO leasehold_retire VALUES (?, ?)",
+                [r.clone(), token.clone()],
+            ),
+            Statement::new(
+                "INSERT INTO leasehold_recover VALUES (?, ?)",
+                [r.clone(), token.clone()],
+            ),
+            Statement::new("INSERT INTO leasehold_adopt VALUES (?, ?)", [r, token.clone()]),
             admit("r", token, &json!(""), &json!("")),
             admit("missing", token, &json!(""), &json!("")),
+            cancel("r", token, &json!("s")),
+            cancel("missing", token, &json!("s")),
         ]
     });
 }
@@ -27,8 +43,10 @@ fn what_is_no_token_is_refused_as_such_in_every_program() {
 #[test]
 fn what_is_no_step_is_refused_as_such_in_every_program() {
     refused_everywhere("BadStep", [json!(null), json!(5.5)], |step| {
-        [admit("r", &token(5), step, &json!(""))]
+        [admit("r", &token(5), step, &json!("")), cancel("r", &token(5), step)]
     });
+    // A write may go without a name; a cancellation has nothing else to go by.
+    refused_everywhere("BadStep", [json!("")], |step| [cancel("r", &token(5), step)]);
 }
 
 #[test]
@@ -74,24 +92,22 @@ fn a_blob_is_neither_token_nor_step_nor_digest() {
     let refusal = |sql: &str| refusal(connection.execute_batch(sql));
     let token = token(5);
     let token = token.as_str().unwrap();
-    assert_eq!(
-        refusal(&format!("INSERT INTO leasehold_seal VALUES ('r', CAST('{token}' AS BLOB), 0)")),
-        "BadToken"
-    );
-    assert_eq!(
-        refusal(&format!(
-            "INSERT INTO leasehold_admit VALUES ('r', CAST('{token}' AS BLOB), '', '')"
-        )),
-        "BadToken"
-    );
-    assert_eq!(
-        refusal(&format!("INSERT INTO leasehold_admit VALUES ('r', '{token}', x'00', '')")),
-        "BadStep"
-    );
-    assert_eq!(
-        refusal(&format!("INSERT INTO leasehold_admit VALUES ('r', '{token}', 's', x'')")),
-        "BadDigest"
-    );
+    let blob = format!("CAST('{token}' AS BLOB)");
+    for (insert, name) in [
+        (format!("leasehold_seal VALUES ('r', {blob}, 0)"), "BadToken"),
+        (format!("leasehold_read VALUES ('r', {blob}, 0)"), "BadToken"),
+        (format!("leasehold_admit VALUES ('r', {blob}, '', '')"), "BadToken"),
+        (format!("leasehold_cancel VALUES ('r', {blob}, 's')"), "BadToken"),
+        (format!("leasehold_retire VALUES ('r', {blob})"), "BadToken"),
+        (format!("leasehold_recover VALUES ('r', {blob})"), "BadToken"),
+        (format!("leasehold_adopt VALUES ('r', {blob})"), "BadToken"),
+        (format!("leasehold_admit VALUES ('r', '{token}', x'00', '')"), "BadStep"),
+        (format!("leasehold_cancel VALUES ('r', '{token}', x'00')"), "BadStep"),
+        (format!("leasehold_cancel VALUES ('r', '{token}', x'')"), "BadStep"),
+        (format!("leasehold_admit VALUES ('r', '{token}', 's', x'')"), "BadDigest"),
+    ] {
+        assert_eq!(refusal(&format!("INSERT INTO {insert}")), name, "{insert}");
+    }
 }
 
 #[test]
@@ -102,6 +118,10 @@ fn a_number_names_the_same_step_as_its_digits() {
     let answers = in_rusqlite(&database.path, &script);
     let again = || Err("leasehold: AlreadyApplied".to_owned());
     assert_eq!(answers, [Ok(None), again(), again()]);
+
+    let script = [json!(43), json!("43")].map(|step| cancel("r", &token(5), &step));
+    let answers = in_rusqlite(&database.path, &script);
+    assert_eq!(answers, [Ok(None), Err("leasehold: Cancelled".to_owned())]);
 }
 
 #[test]
@@ -109,13 +129,15 @@ fn a_seal_counts_as_proven_by_one_and_nothing_else() {
     let far = token(5_000_000);
     for unproven in [json!(0), json!(null), json!(2), json!("1"), json!("yes"), json!(-1)] {
         let database = Database::sealed_at(5);
-        let seal = Statement::new(
+        let script = [
             "INSERT INTO leasehold_seal VALUES (?, ?, ?)",
-            [json!("r"), far.clone(), unproven.clone()],
-        );
+            "INSERT INTO leasehold_read VALUES (?, ?, ?)",
+        ]
+        .map(|sql| Statement::new(sql, [json!("r"), far.clone(), unproven.clone()]));
+        let implausible = || Err("leasehold: Implausible".to_owned());
         assert_eq!(
-            in_rusqlite(&database.path, &[seal]),
-            [Err("leasehold: Implausible".to_owned())],
+            in_rusqlite(&database.path, &script),
+            [implausible(), implausible()],
             "{unproven}"
         );
     }

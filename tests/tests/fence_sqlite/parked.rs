@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use crate::database::{Database, admit, is_busy, open, refusal, seal};
+use crate::database::{Database, admit, is_busy, open, refusal, seal, token};
 
 const JOURNALS: [&str; 2] = ["WAL", "DELETE"];
 
@@ -104,6 +104,49 @@ fn a_reader_of_the_old_floor_delays_a_seal_in_a_rollback_journal_and_is_then_fen
     sealing.commit().unwrap();
     assert_eq!(refusal(admit_and_pay(&writer, 5, 1)), "Fenced");
     assert_eq!(database.count("bare"), 0);
+}
+
+#[test]
+fn what_a_guarded_read_has_read_stays_until_its_transaction_ends() {
+    for journal in JOURNALS {
+        let database = Database::with_tables();
+        let mut reader = database.open_in(journal);
+        let writer = database.open();
+        writer.busy_timeout(Duration::ZERO).unwrap();
+        let transaction = reader.transaction().unwrap();
+        let read = "INSERT INTO leasehold_read VALUES ('r', ?, 0)";
+        transaction.execute(read, [token(6).as_str().unwrap()]).unwrap();
+        assert!(is_busy(&admit_and_pay(&writer, 5, 1)), "{journal}");
+        transaction.commit().unwrap();
+        assert_eq!(refusal(admit_and_pay(&writer, 5, 1)), "Fenced", "{journal}: the read sealed");
+    }
+}
+
+#[test]
+fn a_cancellation_waits_for_a_parked_attempt_and_learns_what_became_of_it() {
+    let admit = "INSERT INTO leasehold_admit VALUES ('r', ?, 'pay-7', '')";
+    let cancel = "INSERT INTO leasehold_cancel VALUES ('r', ?, 'pay-7')";
+    let token = token(5);
+    let token = token.as_str().unwrap();
+    for journal in JOURNALS {
+        for commits in [true, false] {
+            let database = Database::with_tables();
+            let mut writer = database.open_in(journal);
+            let canceller = database.open();
+            canceller.busy_timeout(Duration::ZERO).unwrap();
+            let transaction = writer.transaction().unwrap();
+            transaction.execute(admit, [token]).unwrap();
+            assert!(is_busy(&canceller.execute(cancel, [token])), "{journal}");
+            if commits {
+                transaction.commit().unwrap();
+                assert_eq!(refusal(canceller.execute(cancel, [token])), "AlreadyApplied");
+            } else {
+                drop(transaction);
+                canceller.execute(cancel, [token]).unwrap();
+                assert_eq!(refusal(writer.execute(admit, [token])), "Cancelled", "{journal}");
+            }
+        }
+    }
 }
 
 #[test]

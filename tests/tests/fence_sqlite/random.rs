@@ -33,13 +33,23 @@ proptest! {
                 let floor = before.row.expect("a row").floor;
                 prop_assert!(token.term.get() >= floor, "a stale write was accepted");
             }
+            if let (Some(was), Some(is)) = (before.row, state.row) {
+                prop_assert!(is.lineage != was.lineage || is.floor >= was.floor, "a floor was lowered");
+                prop_assert!(is.retired || !was.retired, "a retired resource was opened");
+            }
         }
     }
 }
 
 fn any_operation() -> impl Strategy<Value = Operation> {
-    let seal = (any_token(), prop_oneof![Just(Advance::default()), Just(Advance::Proven)])
-        .prop_map(|(token, advance)| Operation::Seal { token, advance });
+    let reaching = || (any_token(), prop_oneof![Just(Advance::default()), Just(Advance::Proven)]);
+    let seal = reaching().prop_map(|(token, advance)| Operation::Seal { token, advance });
+    let read = reaching().prop_map(|(token, advance)| Operation::Read { token, advance });
+    let cancel = (any_token(), prop_oneof![Just("s"), Just("t"), Just("it's \u{652f}")])
+        .prop_map(|(token, step)| Operation::Cancel { token, step: step.to_owned() });
+    let retire = any_token().prop_map(|token| Operation::Retire { token });
+    let recover = any_token().prop_map(|token| Operation::Recover { token });
+    let adopt = any_token().prop_map(|token| Operation::Adopt { token });
     let step = prop_oneof![Just(""), Just("s"), Just("t"), Just("it's \u{652f}")];
     let write =
         (any_token(), step, any_digest()).prop_map(|(token, step, digest)| Operation::Write {
@@ -48,7 +58,7 @@ fn any_operation() -> impl Strategy<Value = Operation> {
             // A digest without a step is refused as an argument before any rule is asked.
             digest: digest.filter(|_| !step.is_empty()),
         });
-    prop_oneof![1 => seal, 3 => write]
+    prop_oneof![4 => seal, 12 => write, 2 => read, 4 => cancel, 1 => retire, 2 => recover, 1 => adopt]
 }
 
 fn any_token() -> impl Strategy<Value = Token> {

@@ -2,6 +2,7 @@
 
 use leasehold_core::fence::{Advance, Digest, FenceRow, StepRow};
 use leasehold_core::guard;
+use leasehold_core::token::Token;
 use leasehold_tests::fence_vectors::{self, Observed, Operation, State, Verdict};
 use serde_json::{Value, json};
 
@@ -40,19 +41,41 @@ pub(crate) fn store(resource: &str, state: &State) -> Vec<Statement> {
 }
 
 pub(crate) fn request(resource: &str, operation: &Operation) -> Statement {
+    let text = |token: &Token| json!(token.to_string());
+    let proven = |advance: &Advance| json!(u8::from(*advance == Advance::Proven));
     match operation {
         Operation::Seal { token, advance } => Statement::new(
             "INSERT INTO leasehold_seal(resource, token, proven) VALUES (?, ?, ?)",
-            [
-                json!(resource),
-                json!(token.to_string()),
-                json!(u8::from(*advance == Advance::Proven)),
-            ],
+            [json!(resource), text(token), proven(advance)],
         ),
         Operation::Write { token, step, digest } => {
-            admit(resource, &json!(token.to_string()), &json!(step), &hex(*digest))
+            admit(resource, &text(token), &json!(step), &hex(*digest))
         }
+        Operation::Read { token, advance } => Statement::new(
+            "INSERT INTO leasehold_read(resource, token, proven) VALUES (?, ?, ?)",
+            [json!(resource), text(token), proven(advance)],
+        ),
+        Operation::Cancel { token, step } => cancel(resource, &text(token), &json!(step)),
+        Operation::Retire { token } => Statement::new(
+            "INSERT INTO leasehold_retire(resource, token) VALUES (?, ?)",
+            [json!(resource), text(token)],
+        ),
+        Operation::Recover { token } => Statement::new(
+            "INSERT INTO leasehold_recover(resource, token) VALUES (?, ?)",
+            [json!(resource), text(token)],
+        ),
+        Operation::Adopt { token } => Statement::new(
+            "INSERT INTO leasehold_adopt(resource, token) VALUES (?, ?)",
+            [json!(resource), text(token)],
+        ),
     }
+}
+
+pub(crate) fn cancel(resource: &str, token: &Value, step: &Value) -> Statement {
+    Statement::new(
+        "INSERT INTO leasehold_cancel(resource, token, step) VALUES (?, ?, ?)",
+        [json!(resource), token.clone(), step.clone()],
+    )
 }
 
 pub(crate) fn admit(resource: &str, token: &Value, step: &Value, digest: &Value) -> Statement {
@@ -84,36 +107,57 @@ pub(crate) fn observe(
     stored: &Option<String>,
 ) -> Observed {
     let state = state(stored.as_ref().expect("one row"));
-    let row = state.row.unwrap_or(FenceRow::NEW);
-    let refused = answer.as_ref().err().map(|error| {
-        error
-            .strip_prefix(guard::MESSAGE_PREFIX)
-            .unwrap_or_else(|| panic!("not a verdict: {error}"))
-    });
-    let floor = || vec![("floor", row.floor.to_string())];
-    let (name, fields) = match (operation, refused) {
-        (Operation::Seal { .. }, None) => {
-            let prev_floor = before.row.expect("a row was sealed").floor;
-            let last_seq = ("last_seq", row.seq.to_string());
-            if row.floor == prev_floor {
-                ("AlreadySealed", vec![last_seq])
-            } else {
-                ("Sealed", vec![("prev_floor", prev_floor.to_string()), last_seq])
-            }
+    let verdict = match answer {
+        Ok(_) => success(operation, before, &state),
+        Err(error) => {
+            let name = error.strip_prefix(guard::MESSAGE_PREFIX);
+            let name = name.unwrap_or_else(|| panic!("not a verdict: {error}"));
+            refusal(operation, name, &state)
         }
-        (Operation::Write { .. }, None) => ("Apply", vec![("seq", row.seq.to_string())]),
-        (Operation::Write { token, step, .. }, Some("AlreadyApplied")) => {
-            let stale_holder = token.term.get() < row.floor;
-            let fields = vec![
-                ("seq", state.steps[step].seq.to_string()),
-                ("stale_holder", stale_holder.to_string()),
-            ];
-            ("AlreadyApplied", fields)
-        }
-        (_, Some(name @ ("Gone" | "Fenced" | "Collision" | "NotSealed"))) => (name, floor()),
-        (_, Some(name)) => (name, vec![]),
     };
-    Observed { verdict: Verdict::new(name, &fields), state }
+    Observed { verdict, state }
+}
+
+/// What a statement without an error did, by the rows before and after it.
+fn success(operation: &Operation, before: &State, after: &State) -> Verdict {
+    let (was, is) = (before.row.expect("a row before"), after.row.expect("a row"));
+    let last_seq = || ("last_seq", is.seq.to_string());
+    let moved = |name| Verdict::new(name, &[("prev_floor", was.floor.to_string()), last_seq()]);
+    let already_sealed = || Verdict::new("AlreadySealed", &[last_seq()]);
+    let numbered = |name| Verdict::new(name, &[("seq", is.seq.to_string())]);
+    let same_token = (was.lineage, was.floor, was.nonce) == (is.lineage, is.floor, is.nonce);
+    match operation {
+        Operation::Seal { .. } | Operation::Read { .. } | Operation::Adopt { .. } if same_token => {
+            already_sealed()
+        }
+        Operation::Seal { .. } | Operation::Read { .. } => moved("Sealed"),
+        Operation::Adopt { .. } => moved("Adopted"),
+        Operation::Recover { .. } if same_token => {
+            Verdict::new("Kept", &[("floor", is.floor.to_string())])
+        }
+        Operation::Recover { .. } => moved("Recovered"),
+        Operation::Write { .. } => numbered("Apply"),
+        Operation::Cancel { .. } => numbered("Tombstoned"),
+        Operation::Retire { .. } if was.retired => Verdict::new("AlreadyRetired", &[]),
+        Operation::Retire { .. } => Verdict::new("Retired", &[]),
+    }
+}
+
+fn refusal(operation: &Operation, name: &str, state: &State) -> Verdict {
+    let floor = state.row.map_or(0, |row| row.floor);
+    match (name, operation) {
+        (
+            "AlreadyApplied",
+            Operation::Write { token, step, .. } | Operation::Cancel { token, step },
+        ) => {
+            let stale_holder = ("stale_holder", (token.term.get() < floor).to_string());
+            Verdict::new(name, &[("seq", state.steps[step].seq.to_string()), stale_holder])
+        }
+        ("Gone" | "Fenced" | "Collision" | "NotSealed", _) => {
+            Verdict::new(name, &[("floor", floor.to_string())])
+        }
+        _ => Verdict::new(name, &[]),
+    }
 }
 
 fn state(stored: &str) -> State {

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use leasehold_core::fence::{SealVerdict, WriteVerdict};
+use leasehold_core::fence::{
+    AdoptVerdict, CancelVerdict, RecoverVerdict, RetireVerdict, SealVerdict, WriteVerdict,
+};
 use leasehold_core::guard;
 use leasehold_tests::fence_vectors::{self, Case, Observed};
 
@@ -61,15 +63,22 @@ fn the_text_refuses_with_the_verdicts_of_the_rules_and_no_others() {
         );
         literals.iter().map(|rest| rest.split("')").next().expect("a name")).collect()
     };
-    let refusals =
-        |names: &'static [&str], admitted: &[&str], arguments: &[&'static str]| -> BTreeSet<&str> {
-            let refusing = names.iter().filter(|name| !admitted.contains(name));
-            refusing.chain(arguments).copied().collect()
-        };
-    let seal = refusals(SealVerdict::NAMES, &["Sealed", "AlreadySealed"], &["BadToken"]);
-    let write = refusals(WriteVerdict::NAMES, &["Apply"], &["BadToken", "BadStep", "BadDigest"]);
-    assert_eq!(raised("leasehold_seal_rules"), seal);
-    assert_eq!(raised("leasehold_admit_rules"), write);
+    type Names = &'static [&'static str];
+    let verbs: [(&str, Names, Names, Names); 7] = [
+        ("seal", SealVerdict::NAMES, &["Sealed", "AlreadySealed"], &[]),
+        ("read", SealVerdict::NAMES, &["Sealed", "AlreadySealed"], &[]),
+        ("admit", WriteVerdict::NAMES, &["Apply"], &["BadStep", "BadDigest"]),
+        ("cancel", CancelVerdict::NAMES, &["Tombstoned"], &["BadStep"]),
+        ("retire", RetireVerdict::NAMES, &["Retired", "AlreadyRetired"], &[]),
+        ("recover", RecoverVerdict::NAMES, &["Recovered", "Kept"], &[]),
+        ("adopt", AdoptVerdict::NAMES, &["Adopted", "AlreadySealed"], &[]),
+    ];
+    assert_eq!(guard::SQLITE.matches("INSTEAD OF INSERT").count(), verbs.len());
+    for (verb, names, admitted, arguments) in verbs {
+        let refusing = names.iter().filter(|name| !admitted.contains(name));
+        let expected = refusing.chain(arguments).chain(&["BadToken"]).copied().collect();
+        assert_eq!(raised(&format!("leasehold_{verb}_rules")), expected, "{verb}");
+    }
 }
 
 /// All cases in one run of the engine, each on a resource of its own.

@@ -3,14 +3,14 @@
 //! A generated block stands between `<!-- generated: NAME -->` and `<!-- end: NAME -->`.
 //! `LEASEHOLD_BLESS=1` rewrites the blocks instead of comparing them.
 
+mod fence;
+
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::{env, fs, process};
 
-use leasehold_core::fence::{
-    Admitted, Advance, Digest, FenceRow, SealVerdict, StepRow, WriteVerdict, admit, seal,
-};
+use leasehold_core::fence::Advance;
 use leasehold_core::label::{Label, Name};
 use leasehold_core::lease::{Authority, Cause, Config, Elector, State, TABLE};
 use leasehold_core::record::{self, LeaseRecord};
@@ -24,12 +24,17 @@ const BLESS: &str = "LEASEHOLD_BLESS";
 /// A block's name, and what it is made by.
 type Block = (&'static str, fn() -> String);
 
-const BLOCKS: [Block; 6] = [
+const BLOCKS: [Block; 11] = [
     ("record-example", record_example),
     ("lease-transitions", transitions),
     ("lease-diagram", diagram),
-    ("seal-verdicts", seal_verdicts),
-    ("write-verdicts", write_verdicts),
+    ("seal-verdicts", fence::seal_verdicts),
+    ("read-verdicts", fence::read_verdicts),
+    ("write-verdicts", fence::write_verdicts),
+    ("cancel-verdicts", fence::cancel_verdicts),
+    ("retire-verdicts", fence::retire_verdicts),
+    ("recover-verdicts", fence::recover_verdicts),
+    ("adopt-verdicts", fence::adopt_verdicts),
     ("exit-codes", exit_codes),
 ];
 
@@ -164,209 +169,6 @@ fn first_state() -> State {
     let config = Config::new(Nonce(1), holder, timing, Authority::LocalObservation, clocks)
         .expect("a timing that fits");
     Elector::new(&config, Now { mono: Mono(0), wall_ns: None }, 1).state()
-}
-
-/// One row of a verdict table: in words, and as a test of the situation.
-type Row<S> = (&'static str, fn(&S) -> bool);
-
-/// What a guard said to one situation.
-struct Answer {
-    verdict: String,
-    stored: &'static str,
-}
-
-impl Answer {
-    /// A verdict as the page writes it: its name, and the names of its numbers.
-    fn new(verdict: &impl Debug, stored: &'static str) -> Self {
-        let text = format!("{verdict:?}");
-        let verdict = match text.split_once(" { ") {
-            None => text,
-            Some((name, fields)) => {
-                let fields = fields.trim_end_matches(" }").split(", ");
-                let fields = fields.filter_map(|field| Some(field.split_once(':')?.0));
-                format!("{name}{{{}}}", fields.collect::<Vec<_>>().join(", "))
-            }
-        };
-        Self { verdict, stored }
-    }
-
-    fn name(&self) -> &str {
-        self.verdict.split('{').next().unwrap_or_default()
-    }
-}
-
-/// Asks the guard about every situation, and demands that all whose first fitting row is the same
-/// get the same answer. Hence the rows are complete, in the right order, and none is idle.
-fn verdicts<S: Debug>(
-    situations: &[S],
-    rows: &[Row<S>],
-    decide: fn(&S) -> Answer,
-    names: &[&str],
-) -> String {
-    let mut table = String::from("| first that fits | verdict | stored |\n|---|---|---|\n");
-    let mut given = BTreeSet::new();
-    for (place, (words, _)) in rows.iter().enumerate() {
-        let fits =
-            |situation: &&S| rows.iter().position(|(_, fits)| fits(situation)) == Some(place);
-        let mut answers =
-            situations.iter().filter(fits).map(|situation| (situation, decide(situation)));
-        let (_, first) = answers.next().unwrap_or_else(|| panic!("no situation for {words:?}"));
-        for (situation, answer) in answers {
-            assert!(
-                (&answer.verdict, answer.stored) == (&first.verdict, first.stored),
-                "{words:?} gives {} and {}: {situation:?}",
-                first.verdict,
-                answer.verdict
-            );
-        }
-        table += &format!("| {words} | `{}` | {} |\n", first.verdict, first.stored);
-        given.insert(first.name().to_owned());
-    }
-    let unfit = situations.iter().find(|situation| !rows.iter().any(|(_, fits)| fits(situation)));
-    assert!(unfit.is_none(), "no row fits {unfit:?}");
-    assert_eq!(given, names.iter().map(ToString::to_string).collect(), "the verdicts of the code");
-    table
-}
-
-const REACH: u64 = 2;
-const OURS: Lineage = Lineage(1);
-const NONCE: Nonce = Nonce(1);
-
-#[derive(Debug)]
-struct Seal {
-    row: Option<FenceRow>,
-    token: Token,
-    advance: Advance,
-}
-
-impl Seal {
-    fn on(&self, fits: fn(&FenceRow, u64) -> bool) -> bool {
-        self.row.as_ref().is_some_and(|row| fits(row, self.token.term.get()))
-    }
-}
-
-fn seal_verdicts() -> String {
-    let rows: [Row<Seal>; 9] = [
-        ("no row", |seal| seal.row.is_none()),
-        ("retired", |seal| seal.on(|row, _| row.retired)),
-        ("floor is 0", |seal| seal.on(|row, _| row.floor == 0)),
-        ("another lineage", |seal| seal.on(|row, _| row.lineage != OURS)),
-        ("term < floor", |seal| seal.on(|row, term| term < row.floor)),
-        ("term = floor, same nonce", |seal| {
-            seal.on(|row, term| term == row.floor && row.nonce == NONCE)
-        }),
-        ("term = floor, another nonce", |seal| {
-            seal.on(|row, term| term == row.floor && row.nonce != NONCE)
-        }),
-        ("term beyond the reach, not proven", |seal| {
-            seal.advance != Advance::Proven && seal.on(|row, term| term > row.floor + REACH)
-        }),
-        ("term > floor", |seal| seal.on(|row, term| term > row.floor)),
-    ];
-    let mut situations = Vec::new();
-    for row in fence_rows() {
-        for token in tokens() {
-            for advance in [Advance::AtMost(REACH), Advance::Proven] {
-                situations.push(Seal { row, token, advance });
-            }
-        }
-    }
-    let decide = |asked: &Seal| {
-        let (verdict, next) = seal(asked.row.as_ref(), asked.token, asked.advance);
-        let Token { lineage, term, nonce } = asked.token;
-        match (asked.row, next) {
-            (_, None) => Answer::new(&verdict, "nothing"),
-            (Some(row), Some(next)) => {
-                assert_eq!(next, FenceRow { lineage, floor: term.get(), nonce, ..row });
-                Answer::new(&verdict, "lineage, floor, nonce: durable before the verdict is told")
-            }
-            (None, Some(next)) => panic!("{next:?} out of nothing"),
-        }
-    };
-    verdicts(&situations, &rows, decide, SealVerdict::NAMES)
-}
-
-#[derive(Debug)]
-struct Write {
-    row: Option<FenceRow>,
-    known: Option<StepRow>,
-    token: Token,
-    digest: Option<Digest>,
-}
-
-impl Write {
-    fn on(&self, fits: fn(&FenceRow, u64) -> bool) -> bool {
-        self.row.as_ref().is_some_and(|row| fits(row, self.token.term.get()))
-    }
-}
-
-fn write_verdicts() -> String {
-    let rows: [Row<Write>; 12] = [
-        ("no row", |write| write.row.is_none()),
-        ("floor is 0", |write| write.on(|row, _| row.floor == 0)),
-        ("another lineage", |write| write.on(|row, _| row.lineage != OURS)),
-        ("known step, cancelled", |write| write.known.is_some_and(|step| step.cancelled)),
-        ("known step, same digest", |write| {
-            write.known.is_some_and(|step| step.op_digest == write.digest)
-        }),
-        ("known step, another digest", |write| {
-            write.known.is_some_and(|step| step.op_digest != write.digest)
-        }),
-        ("retired", |write| write.on(|row, _| row.retired)),
-        ("term < floor", |write| write.on(|row, term| term < row.floor)),
-        ("term > floor", |write| write.on(|row, term| term > row.floor)),
-        ("term = floor, another nonce", |write| write.on(|row, _| row.nonce != NONCE)),
-        ("2^63-1 writes counted", |write| write.on(|row, _| row.seq == Term::LAST.get())),
-        ("term = floor, same nonce", |write| write.on(|row, term| term == row.floor)),
-    ];
-    let digests = [None, Some(Digest([1; 32])), Some(Digest([2; 32]))];
-    let step = |op_digest, cancelled| Some(StepRow { op_digest, seq: 1, cancelled });
-    let steps = digests.into_iter().flat_map(|digest| [step(digest, false), step(digest, true)]);
-    let steps: Vec<_> = [None].into_iter().chain(steps).collect();
-    let mut situations = Vec::new();
-    for row in fence_rows() {
-        for token in tokens() {
-            for known in steps.iter().copied() {
-                for digest in digests {
-                    situations.push(Write { row, known, token, digest });
-                }
-            }
-        }
-    }
-    let decide = |asked: &Write| {
-        let (verdict, admitted) =
-            admit(asked.row.as_ref(), asked.known.as_ref(), asked.token, asked.digest);
-        match (asked.row, admitted) {
-            (_, None) => Answer::new(&verdict, "nothing"),
-            (Some(row), Some(Admitted { row: next, .. })) => {
-                assert_eq!(next, FenceRow { seq: row.seq + 1, ..row });
-                Answer::new(&verdict, "seq, the step if it has a name, and the effect: together")
-            }
-            (None, Some(next)) => panic!("{next:?} out of nothing"),
-        }
-    };
-    verdicts(&situations, &rows, decide, WriteVerdict::NAMES)
-}
-
-fn fence_rows() -> Vec<Option<FenceRow>> {
-    let mut rows = vec![None];
-    for lineage in [OURS, Lineage(2)] {
-        for floor in [0, 1, 3, 5] {
-            for nonce in [NONCE, Nonce(2)] {
-                for retired in [false, true] {
-                    for seq in [0, 8, Term::LAST.get()] {
-                        rows.push(Some(FenceRow { lineage, floor, nonce, retired, seq }));
-                    }
-                }
-            }
-        }
-    }
-    rows
-}
-
-fn tokens() -> impl Iterator<Item = Token> {
-    let terms = (1..=9).chain([Term::LAST.get()]).filter_map(Term::new);
-    terms.map(|term| Token { lineage: OURS, term, nonce: NONCE })
 }
 
 /// The table stands in README too, where its readers look first; there it is written.
