@@ -19,6 +19,7 @@ pub use verdict::{
 };
 pub use write::{Admitted, admit, cancel, retire};
 
+use crate::planted::planted;
 use crate::token::{Lineage, Nonce, Token};
 
 /// What a resource keeps for ever: the token it was last sealed with, and how many writes it has
@@ -52,8 +53,10 @@ impl FenceRow {
             return Standing::Foreign;
         }
         match term.cmp(&self.floor) {
-            Ordering::Less => Standing::Below,
-            Ordering::Equal if self.nonce == token.nonce => Standing::Sealed,
+            Ordering::Less => planted!(FenceIgnoresTerm: Standing::Sealed => Standing::Below),
+            Ordering::Equal if planted!(FenceIgnoresNonce: true => self.nonce == token.nonce) => {
+                Standing::Sealed
+            }
             Ordering::Equal => Standing::Rival,
             Ordering::Greater => Standing::Above { terms: term.abs_diff(self.floor) },
         }

@@ -1,6 +1,7 @@
 //! The verbs that move the floor: who writes from now on.
 
 use super::{AdoptVerdict, Advance, FenceRow, RecoverVerdict, SealVerdict, Standing};
+use crate::planted::planted;
 use crate::token::Token;
 
 /// Raises the floor to `token`. The returned row is to be durable before anyone hears the verdict;
@@ -16,7 +17,12 @@ pub fn seal(
     let refusal = match row.standing(token) {
         _ if row.retired => SealVerdict::Gone { floor },
         Standing::Foreign => SealVerdict::ForeignLineage,
-        Standing::Below => SealVerdict::Fenced { floor },
+        Standing::Below => planted!(
+            SealLowersFloor: return (
+                SealVerdict::Sealed { prev_floor: floor, last_seq: seq },
+                Some(row.sealed_with(token)),
+            ) => SealVerdict::Fenced { floor }
+        ),
         Standing::Sealed => SealVerdict::AlreadySealed { last_seq: seq },
         Standing::Rival => SealVerdict::Collision { floor },
         Standing::Above { terms } if !advance.allows(terms) => SealVerdict::Implausible,
