@@ -1,6 +1,7 @@
 //! The elector, step by step in virtual time, and many of them in a hostile world.
 
 mod campaigning;
+mod fingerprint;
 mod handing_over;
 mod holding;
 mod rig;
