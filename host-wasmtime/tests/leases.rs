@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
-use leasehold_core::observe::Reason;
+use leasehold_core::observe::{How, Reason};
 use leasehold_core::record::{self, State};
 use leasehold_host::clock::{Clock as _, SystemClock};
 use leasehold_host::protocol::{Event, Misuse};
 use leasehold_host::store::{Answer, Capabilities, Check, Memory, Read, Store, Transact, Write};
-use leasehold_host::{Engine, Error, Held, Leases, Lost, Options};
+use leasehold_host::{Candidate, Engine, Error, Held, Leases, Lost, Options};
 use tokio::time::timeout;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -276,4 +276,50 @@ async fn what_cannot_be_a_lease_is_refused_with_the_remedy() {
         assert!(matches!(leases.candidate("job").await, Err(Error::Misuse(Misuse::Holder(_)))));
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_lease_is_handed_to_the_one_named_and_to_nobody_else_meanwhile() {
+    over_both(|make| async move {
+        let store: Arc<dyn Store> = Arc::new(Memory::new());
+        let candidate = async |holder| {
+            let candidate = make(store.clone(), options(holder)).unwrap().candidate("job").await;
+            candidate.unwrap()
+        };
+        let mut first = candidate("web-1").await;
+        lead(&mut first).await;
+        let mut other = candidate("web-2").await;
+        let mut heir = candidate("web-3").await;
+        assert!(first.hand_off("not a label").is_err());
+        first.hand_off("web-3").unwrap();
+        let drains = async {
+            loop {
+                match first.next().await.unwrap().event {
+                    Event::Demoted { token, .. } => first.drained(token),
+                    Event::Ended { how, .. } => break assert_eq!(how, How::Offered),
+                    _ => {}
+                }
+            }
+        };
+        let next = async {
+            tokio::select! {
+                () = lead(&mut other) => "web-2",
+                () = lead(&mut heir) => "web-3",
+            }
+        };
+        let ((), next) = tokio::join!(drains, next);
+        assert_eq!(next, "web-3");
+        assert_eq!(heir.status().await.unwrap().token.unwrap().term.get(), 2);
+    })
+    .await;
+}
+
+async fn lead(candidate: &mut Candidate) {
+    loop {
+        match candidate.next().await.expect("an update").event {
+            Event::Elected { token } => candidate.sealed(token),
+            Event::Leading { .. } => return,
+            _ => {}
+        }
+    }
 }
