@@ -1,5 +1,8 @@
 //! What crosses crates, needs processes or engines, or is shared by languages.
 
-pub mod fence_vectors;
 mod json;
+
+pub mod fence_vectors;
 pub mod lease_vectors;
+pub mod record_vectors;
+pub mod timing_vectors;
