@@ -186,7 +186,7 @@ impl<C: Deref<Target = Config>> Elector<C> {
     }
 
     /// No campaign until a read is good again.
-    fn blocked<'a>(&mut self, now: Now, fault: StoreFault) -> Option<Event<'a>> {
+    pub(super) fn blocked<'a>(&mut self, now: Now, fault: StoreFault) -> Option<Event<'a>> {
         self.unsettle();
         self.due = now.mono.after(self.config.timing.poll_ns);
         self.fault(fault)

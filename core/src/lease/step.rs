@@ -125,8 +125,7 @@ impl<C: Deref<Target = Config>> Elector<C> {
                     self.lose(Reason::RecordGone);
                     None
                 } else {
-                    self.unsettle();
-                    self.fault(StoreFault::RecordGone)
+                    self.blocked(now, StoreFault::RecordGone)
                 }
             }
             (
