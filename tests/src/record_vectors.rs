@@ -116,8 +116,19 @@ fn fields(spelled: &Value) -> Fields {
     let title = text(&spelled["name"]).to_owned();
     let spelled = &spelled["fields"];
     let keys = [
-        "name", "token", "state", "holder", "instance", "ttl_ms", "attempt", "to", "ask_id",
-        "ask_to", "at_ms", "expires_by_ms", "note",
+        "name",
+        "token",
+        "state",
+        "holder",
+        "instance",
+        "ttl_ms",
+        "attempt",
+        "to",
+        "ask_id",
+        "ask_to",
+        "at_ms",
+        "expires_by_ms",
+        "note",
     ];
     object(spelled, &keys);
     let owned = |key: &str| text(&spelled[key]).to_owned();

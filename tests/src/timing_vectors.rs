@@ -171,9 +171,13 @@ fn drift(spelled: &Value) -> Drift {
 
 fn refusal(spelled: &Value) -> Refusal {
     match only(spelled) {
-        ("TooFewTolerated", nearest) => Refusal::TooFewTolerated { least: small(&nearest["least"]) },
+        ("TooFewTolerated", nearest) => {
+            Refusal::TooFewTolerated { least: small(&nearest["least"]) }
+        }
         ("Resolution", nearest) => Refusal::Resolution { most_ns: span(&nearest["most_ns"]) },
-        ("TooManyTolerated", nearest) => Refusal::TooManyTolerated { most: small(&nearest["most"]) },
+        ("TooManyTolerated", nearest) => {
+            Refusal::TooManyTolerated { most: small(&nearest["most"]) }
+        }
         ("Operation", nearest) => Refusal::Operation { most_ns: span(&nearest["most_ns"]) },
         ("Standbys", nearest) => Refusal::Standbys { most: small(&nearest["most"]) },
         ("Pause", nearest) => Refusal::Pause { most_ns: span(&nearest["most_ns"]) },

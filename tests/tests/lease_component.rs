@@ -71,11 +71,7 @@ struct Hosted<P> {
 }
 
 impl<P: Protocol> Hosted<P> {
-    fn open(
-        protocol: impl Fn(Arc<Script>) -> P,
-        candidate: &Candidate,
-        now: Now,
-    ) -> Self {
+    fn open(protocol: impl Fn(Arc<Script>) -> P, candidate: &Candidate, now: Now) -> Self {
         let script = Arc::new(Script(Mutex::new((now, 1))));
         let mut protocol = protocol(script.clone());
         let Candidate { holder, instance, timing, authority } = candidate.clone();

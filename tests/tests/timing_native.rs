@@ -33,7 +33,8 @@ fn the_vectors_show_every_refusal() {
         .filter_map(|derived| derived.gives.err())
         .map(|refusal| name(format!("{refusal:?}")))
         .collect();
-    let all = "TooFewTolerated Resolution TooManyTolerated Operation Standbys Pause Drain Detection";
+    let all =
+        "TooFewTolerated Resolution TooManyTolerated Operation Standbys Pause Drain Detection";
     assert_eq!(refusals, all.split(' ').map(str::to_owned).collect());
 
     let misuses: BTreeSet<_> = vectors
@@ -42,8 +43,7 @@ fn the_vectors_show_every_refusal() {
         .filter_map(|judged| judged.gives.err())
         .map(|misuse| name(format!("{misuse:?}")))
         .collect();
-    let all =
-        "Ttl Tolerated Attempt Guard Renewal TooShort Poll Retry SealWithin Grace SitOut";
+    let all = "Ttl Tolerated Attempt Guard Renewal TooShort Poll Retry SealWithin Grace SitOut";
     assert_eq!(misuses, all.split(' ').map(str::to_owned).collect());
 }
 
