@@ -95,7 +95,8 @@ impl<C: Deref<Target = Config>> Elector<C> {
                     self.until = now.mono.after(window_ns.saturating_sub(early_ns));
                 }
                 self.by_age = false;
-                self.facts.alive = was_alive || (watched && !unchanged);
+                let shown = was_alive || (watched && !unchanged);
+                self.facts.alive = shown && found.kind == Kind::Held;
             }
         }
         if self.state == State::Observing {
