@@ -109,6 +109,7 @@ impl<C: Deref<Target = Config>> Elector<C> {
             Due::Campaign => self.campaign(now),
             Due::Forget => {
                 self.unsettle();
+                self.due = now.mono.after(self.config.timing.sit_out_ns);
                 None
             }
             Due::Stop => {

@@ -191,14 +191,16 @@ impl<C: Deref<Target = Config>> Elector<C> {
     pub(super) fn end<'a>(&mut self, now: Now, how: How) -> Option<Event<'a>> {
         let token = self.own_token().filter(|_| self.facts.announced);
         self.go(Cause::Ended);
-        let stays_away = matches!(
+        let gave_up = matches!(
             self.facts.ended_by,
             Some(Reason::Resigned | Reason::Asked | Reason::SealFailed)
         );
-        let wait_ns = match self.facts.climb {
-            true => 0,
-            false if stays_away => self.config.timing.sit_out_ns,
-            false => self.back_off_ns(),
+        let wait_ns = if gave_up || self.facts.told == Some(Told::Resign) {
+            self.config.timing.sit_out_ns
+        } else if self.facts.climb {
+            0
+        } else {
+            self.back_off_ns()
         };
         self.due = now.mono.after(wait_ns);
         self.claim = None;
