@@ -30,16 +30,28 @@ export function bool(value: boolean, what: string): boolean {
 }
 
 export function bytes(value: Uint8Array, what: string): Uint8Array {
-  if (value instanceof Uint8Array) return value;
+  // Not `instanceof`: test runners hand arrays from one realm to code in another.
+  if (Object.prototype.toString.call(value) === '[object Uint8Array]') return value;
   throw wrong(value, what, 'a Uint8Array');
 }
 
-/** For a choice that the types rule out, and plain JavaScript does not. */
-export function noSuch(value: never, what: string): TypeError {
-  return wrong(value, what, 'one of those that its type lists');
+/** Anything with fields. */
+export function object<T extends object>(value: T, what: string): T {
+  if (typeof value === 'object' && value !== null) return value;
+  throw wrong(value, what, 'an object');
+}
+
+/** What to throw at a choice that the types rule out, and plain JavaScript does not. */
+export function noSuch(choice: never, what: string): TypeError {
+  return wrong((choice as { type: unknown }).type, what, 'one of those that its type lists');
 }
 
 function wrong(value: unknown, what: string, wanted: string): TypeError {
-  const spelled = typeof value === 'object' ? 'an object' : `${typeof value} ${String(value)}`;
-  return new TypeError(`${what} must be ${wanted}; it is ${value === null ? 'null' : spelled}`);
+  return new TypeError(`${what} must be ${wanted}; it is ${describe(value)}`);
+}
+
+function describe(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value);
+  if (typeof value === 'number' || typeof value === 'bigint') return `the ${typeof value} ${value}`;
+  return value === null ? 'null' : typeof value;
 }

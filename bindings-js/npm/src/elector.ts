@@ -1,4 +1,4 @@
-import { bool, bytes, optionalU64, text, u64 } from './check.js';
+import { bool, bytes, object, optionalU64, text, u64 } from './check.js';
 import { core } from './core.js';
 import { errorNs, timingWords, type Authority, type Timing } from './timing.js';
 import { decodeStep, encodeInput, type Entry, type Input, type Now, type Step } from './wire.js';
@@ -40,14 +40,16 @@ export class Config {
   readonly handle: InstanceType<typeof core.Config>;
 
   /** Throws a `Refusal` for a timing that does not work. */
-  constructor({ holder, instance, timing, authority, clocks }: Options) {
+  constructor(options: Options) {
+    const { holder, instance, timing, authority, clocks } = object(options, 'options');
+    const { wall, resolutionNs } = object(clocks, 'clocks');
     this.handle = new core.Config(
       text(holder, 'holder'),
       u64(instance, 'instance'),
       timingWords(timing),
       errorNs(authority),
-      bool(clocks.wall, 'clocks.wall'),
-      u64(clocks.resolutionNs, 'clocks.resolutionNs'),
+      bool(wall, 'clocks.wall'),
+      u64(resolutionNs, 'clocks.resolutionNs'),
     );
   }
 }
@@ -61,14 +63,9 @@ export class Elector {
 
   /** A candidate that knows nothing. `salt`: 64 fresh random bits. */
   constructor(config: Config, name: string, now: Now, salt: bigint) {
-    const [mono, wall] = sample(now);
-    this.#handle = new core.Elector(
-      config.handle,
-      text(name, 'name'),
-      mono,
-      wall,
-      u64(salt, 'salt'),
-    );
+    const [monoNs, wallNs] = sample(now);
+    const { handle } = object(config, 'config');
+    this.#handle = new core.Elector(handle, text(name, 'name'), monoNs, wallNs, u64(salt, 'salt'));
   }
 
   /** The lease's key in the store. */
@@ -152,5 +149,5 @@ export class Elector {
 }
 
 function sample(now: Now): [bigint, bigint | undefined] {
-  return [u64(now.monoNs, 'now.monoNs'), optionalU64(now.wallNs, 'now.wallNs')];
+  return [u64(object(now, 'now').monoNs, 'now.monoNs'), optionalU64(now.wallNs, 'now.wallNs')];
 }

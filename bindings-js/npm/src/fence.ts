@@ -1,12 +1,12 @@
 /**
- * The guard at a resource: pure rules over the stored rows. Read the rows, call the rule, and commit
- * what it returns in ONE transaction with the effect, on condition that the rows are still those that
- * were read. A row that could not be committed means that the verdict was never given.
+ * The guard at a resource: pure rules over the stored rows. Read the rows, call the rule, and
+ * commit what it returns in ONE transaction with the effect, on condition that the rows are still
+ * those that were read. A row that could not be committed means that the verdict was never given.
  *
  * @module
  */
 
-import { bool, u64 } from './check.js';
+import { bool, object, u64 } from './check.js';
 import { core } from './core.js';
 import {
   digestText,
@@ -219,21 +219,26 @@ function reach(advance: Advance): bigint | undefined {
   return advance === 'proven' ? undefined : u64(advance, "advance, if not 'proven',");
 }
 
+/** What stands for a token in the row of a resource that was never sealed. */
+const UNSEALED = new BigUint64Array(4);
+
 function fenceWords(row: FenceRow | undefined): BigUint64Array {
   if (row === undefined) return new BigUint64Array();
-  const words = new BigUint64Array(6);
-  if (row.token !== '') words.set(tokenWords(row.token, 'row.token'));
-  words[4] = BigInt(bool(row.retired, 'row.retired'));
-  words[5] = u64(row.seq, 'row.seq');
-  return words;
+  const { token, retired, seq } = object(row, 'row, if there is one,');
+  return BigUint64Array.of(
+    ...(token === '' ? UNSEALED : tokenWords(token, 'row.token')),
+    BigInt(bool(retired, 'row.retired')),
+    u64(seq, 'row.seq'),
+  );
 }
 
 function stepWords(row: StepRow | undefined): BigUint64Array {
   if (row === undefined) return new BigUint64Array();
+  const { opDigest, seq, cancelled } = object(row, 'known, if there is one,');
   return BigUint64Array.of(
-    u64(row.seq, 'known.seq'),
-    BigInt(bool(row.cancelled, 'known.cancelled')),
-    ...digestWords(row.opDigest, 'known.opDigest'),
+    u64(seq, 'known.seq'),
+    BigInt(bool(cancelled, 'known.cancelled')),
+    ...digestWords(opDigest, 'known.opDigest'),
   );
 }
 
@@ -259,7 +264,7 @@ function verdict<const Table extends readonly Row[]>(
   table: Table,
   [tag, ...values]: BigUint64Array,
 ): OneOf<Table> {
-  const [name, ...fields] = table[Number(tag)]!;
+  const [name, ...fields] = table[Number(tag)];
   const spelled = fields.map((field, at) => {
     return [field, field === 'staleHolder' ? values[at] !== 0n : values[at]];
   });
@@ -268,15 +273,13 @@ function verdict<const Table extends readonly Row[]>(
 
 function fenceRow(words: BigUint64Array): FenceRow | undefined {
   if (words.length === 0) return undefined;
-  const [high, low, floor, nonce, retired, seq] = words as Iterable<bigint> as Words;
+  const [high, low, floor, nonce, retired, seq] = words;
   const token = floor === 0n ? '' : tokenText(high, low, floor, nonce);
   return { token, retired: retired !== 0n, seq };
 }
 
-type Words = [bigint, bigint, bigint, bigint, bigint, bigint];
-
 function stepRow(words: BigUint64Array): StepRow | undefined {
   if (words.length === 0) return undefined;
-  const [seq, cancelled] = words as Iterable<bigint> as [bigint, bigint];
+  const [seq, cancelled] = words;
   return { opDigest: digestText(words.subarray(2)), seq, cancelled: cancelled !== 0n };
 }

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { u32, u64 } from './check.js';
+import { object, u32, u64 } from './check.js';
 import { core } from './core.js';
 
 /** The spans of a lease; the core's `Timing`. */
@@ -103,7 +103,7 @@ export function isRefusal(error: unknown): error is Refusal {
 /** The spans for a budget. Throws a {@link Refusal} where there are none. */
 export function derive(budget: Budget): Plan {
   const words = BigUint64Array.of(
-    u64(budget.detectionNs, 'budget.detectionNs'),
+    u64(object(budget, 'budget').detectionNs, 'budget.detectionNs'),
     u64(budget.p50Ns, 'budget.p50Ns'),
     u64(budget.p99Ns, 'budget.p99Ns'),
     u64(budget.pauseNs, 'budget.pauseNs'),
@@ -145,7 +145,7 @@ export function check(
 /** For a configuration. */
 export function timingWords(timing: Timing): BigUint64Array {
   return BigUint64Array.of(
-    BigInt(u32(timing.ttlMs, 'timing.ttlMs')),
+    BigInt(u32(object(timing, 'timing').ttlMs, 'timing.ttlMs')),
     u64(timing.renewNs, 'timing.renewNs'),
     u64(timing.attemptNs, 'timing.attemptNs'),
     BigInt(u32(timing.tolerated, 'timing.tolerated')),
@@ -164,7 +164,8 @@ export function timingWords(timing: Timing): BigUint64Array {
 /** For a configuration. None: local observation decides. */
 export function errorNs(authority: Authority): bigint | undefined {
   if (authority === 'LocalObservation') return undefined;
-  return u64(authority.errorNs, "authority.errorNs, if authority is not 'LocalObservation',");
+  const clock = object(authority, "authority, if not 'LocalObservation',");
+  return u64(clock.errorNs, 'authority.errorNs');
 }
 
 const TIMING_WORDS = 13;

@@ -5,9 +5,9 @@
  * @module
  */
 
-import { bytes, noSuch, optionalU64, text, u32, u64 } from './check.js';
-import { core } from './core.js';
-import { tokenText, tokenWords, type Token } from './words.js';
+import { bytes, noSuch, object } from './check.js';
+import { Reader, Writer } from './parts.js';
+import type { Token } from './words.js';
 
 /** One sample of the clocks, taken for one input only. */
 export interface Now {
@@ -151,17 +151,15 @@ const HOWS = ['Released', 'Offered', 'Expired', 'Lost'] as const;
 const VERSION = 1;
 const INPUT = 1;
 const STEP = 2;
-const MAX_LEN = 2048 + 128;
-const MAX_VERSION_LEN = 40;
 
 /** Throws a `TypeError` that names the argument which is wrong. */
 export function encodeInput(now: Now, input: Input): Uint8Array {
   const to = new Writer();
   to.u8(VERSION);
   to.u8(INPUT);
-  to.u64(now.monoNs, 'now.monoNs');
+  to.u64(object(now, 'now').monoNs, 'now.monoNs');
   to.optionalU64(now.wallNs, 'now.wallNs');
-  writeInput(to, input);
+  writeInput(to, object(input, 'input'));
   return to.written();
 }
 
@@ -185,7 +183,7 @@ function writeInput(to: Writer, input: Input): void {
     case 'Done':
       to.u8(1);
       to.u32(input.op, 'input.op');
-      writeOutcome(to, input.outcome);
+      writeOutcome(to, object(input.outcome, 'input.outcome'));
       return to.u64(input.salt, 'input.salt');
     case 'Sealed':
       to.u8(2);
@@ -211,7 +209,7 @@ function writeInput(to: Writer, input: Input): void {
       to.u8(9);
       return to.token(input.token);
     default:
-      throw noSuch(input, 'an input');
+      throw noSuch(input, 'input.type');
   }
 }
 
@@ -221,10 +219,10 @@ function writeOutcome(to: Writer, outcome: Outcome): void {
       return to.u8(0);
     case 'Entry':
       to.u8(1);
-      return to.bytes(outcome.entry, 'outcome.entry');
+      return to.bytes(outcome.entry, 'input.outcome.entry');
     case 'Applied':
       to.u8(2);
-      return to.version(outcome.version, 'outcome.version');
+      return to.version(outcome.version, 'input.outcome.version');
     case 'Conflict':
       return to.u8(3);
     case 'Undecided':
@@ -236,7 +234,7 @@ function writeOutcome(to: Writer, outcome: Outcome): void {
     case 'Gone':
       return to.u8(7);
     default:
-      throw noSuch(outcome, 'an outcome');
+      throw noSuch(outcome, 'input.outcome.type');
   }
 }
 
@@ -339,143 +337,5 @@ function readStoreFault(from: Reader): StoreFault {
       return { type: 'Exhausted' };
     default:
       throw from.malformed();
-  }
-}
-
-class Writer {
-  readonly #buffer = new Uint8Array(MAX_LEN);
-  readonly #view = new DataView(this.#buffer.buffer);
-  #length = 0;
-
-  written(): Uint8Array {
-    return this.#buffer.slice(0, this.#length);
-  }
-
-  u8(value: number): void {
-    this.#view.setUint8(this.#length, value);
-    this.#length += 1;
-  }
-
-  u32(value: number, what: string): void {
-    this.#view.setUint32(this.#length, u32(value, what));
-    this.#length += 4;
-  }
-
-  u64(value: bigint, what: string): void {
-    this.#view.setBigUint64(this.#length, u64(value, what));
-    this.#length += 8;
-  }
-
-  optional<T>(value: T | undefined, write: (value: T) => void): void {
-    this.u8(value === undefined ? 0 : 1);
-    if (value !== undefined) write(value);
-  }
-
-  optionalU64(value: bigint | undefined, what: string): void {
-    this.optional(optionalU64(value, what), (value) => this.u64(value, what));
-  }
-
-  bytes(value: Uint8Array, what: string): void {
-    if (this.#length + bytes(value, what).length > MAX_LEN) {
-      throw new TypeError(`${what} is too long: give what \`Elector.entry\` gave`);
-    }
-    this.#buffer.set(value, this.#length);
-    this.#length += value.length;
-  }
-
-  version(value: Uint8Array, what: string): void {
-    if (bytes(value, what).length > MAX_VERSION_LEN) {
-      throw new TypeError(`${what} has more than ${MAX_VERSION_LEN} bytes: give a shorter one`);
-    }
-    this.u8(value.length);
-    this.bytes(value, what);
-  }
-
-  label(value: string, what: string): void {
-    core.checkLabel(text(value, what));
-    this.u8(value.length);
-    for (let at = 0; at < value.length; at += 1) this.u8(value.charCodeAt(at));
-  }
-
-  token(value: Token): void {
-    for (const word of tokenWords(value, 'input.token')) this.u64(word, 'input.token');
-  }
-}
-
-class Reader {
-  readonly #bytes: Uint8Array;
-  readonly #view: DataView;
-  #offset = 0;
-
-  constructor(message: Uint8Array) {
-    this.#bytes = message;
-    this.#view = new DataView(message.buffer, message.byteOffset, message.byteLength);
-  }
-
-  /** What to throw at bytes that are no step. */
-  malformed(): Error {
-    return new Error(
-      `not a step of wire version ${VERSION} (near byte ${this.#offset}): it was cut or changed, ` +
-        'is an input, or comes from another version of leasehold',
-    );
-  }
-
-  end(): void {
-    if (this.#offset !== this.#bytes.length) throw this.malformed();
-  }
-
-  u8(): number {
-    return this.#view.getUint8(this.#skip(1));
-  }
-
-  u32(): number {
-    return this.#view.getUint32(this.#skip(4));
-  }
-
-  u64(): bigint {
-    return this.#view.getBigUint64(this.#skip(8));
-  }
-
-  u128(): bigint {
-    return (this.u64() << 64n) | this.u64();
-  }
-
-  bool(): boolean {
-    const byte = this.u8();
-    if (byte > 1) throw this.malformed();
-    return byte === 1;
-  }
-
-  optional<T>(read: (from: Reader) => T): T | undefined {
-    return this.bool() ? read(this) : undefined;
-  }
-
-  oneOf<T>(names: readonly T[]): T {
-    const name = names[this.u8()];
-    if (name === undefined) throw this.malformed();
-    return name;
-  }
-
-  /** Borrowed from the message. */
-  prefixed(): Uint8Array {
-    const length = this.u8();
-    const start = this.#skip(length);
-    return this.#bytes.subarray(start, start + length);
-  }
-
-  label(): string {
-    return String.fromCharCode(...this.prefixed());
-  }
-
-  token(): Token {
-    return tokenText(this.u64(), this.u64(), this.u64(), this.u64());
-  }
-
-  /** Where the next `count` bytes begin. */
-  #skip(count: number): number {
-    const start = this.#offset;
-    if (start + count > this.#bytes.length) throw this.malformed();
-    this.#offset += count;
-    return start;
   }
 }
