@@ -4,7 +4,7 @@
  * @module
  */
 
-import { bytes } from './check.js';
+import { bytes, text } from './check.js';
 import { core } from './core.js';
 
 /** The record's own keys, in order; empty texts where a state does not use one. */
@@ -33,9 +33,9 @@ export type Content =
   | { readonly type: 'Newer'; readonly format: bigint }
   | { readonly type: 'Malformed'; readonly offset: number };
 
-/** Reads what a store keeps under a lease's key. */
-export function decode(value: Uint8Array): Content {
-  const fault = core.recordFault(bytes(value, 'a record'));
+/** Reads what a store keeps under the key of the lease `name`: another lease's record is none. */
+export function decode(name: string, value: Uint8Array): Content {
+  const fault = core.recordFault(text(name, 'name'), bytes(value, 'value'));
   if (fault.length === 0) {
     const record: LeaseRecord = JSON.parse(new TextDecoder().decode(value));
     return { type: 'Record', record };

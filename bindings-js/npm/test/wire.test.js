@@ -140,7 +140,7 @@ test('a wrong argument is named, and leaves the elector as it was', () => {
     [() => fence.seal({ ...fence.NEW, seq: 0 }, TOKEN), /row\.seq must be a bigint/],
     [() => fence.admit(fence.NEW, undefined, TOKEN, 'D'.repeat(64)), /not a digest: expected/],
     [() => fence.seal(fence.NEW, TOKEN, null), /advance, if not 'proven', must be a bigint/],
-    [() => record.decode('{}'), /a record must be a Uint8Array/],
+    [() => record.decode('job', '{}'), /value must be a Uint8Array/],
   ];
   for (const [call, message] of wrong) assert.throws(call, message);
 
@@ -159,7 +159,7 @@ test('no bytes make the core trap', () => {
     } catch (error) {
       assert.match(error.message, /^not a message of version 1/);
     }
-    record.decode(bytes);
+    record.decode('job', bytes);
   }
   assert.ok(accepted > 100, `${accepted} were inputs`);
 });

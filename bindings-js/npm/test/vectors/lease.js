@@ -228,7 +228,7 @@ class Host {
     }
     if (request.body.type === 'Read') return 'read';
     const { token, kind, instance, ttlMs, attempt } = request.body.draft;
-    const { type, record: written } = record.decode(this.#elector.value());
+    const { type, record: written } = record.decode(NAME, this.#elector.value());
     assert.equal(type, 'Record');
     assert.deepEqual(
       [`${written.lineage}/${written.term}/${written.nonce}`, written.state, written.ttl_ms],
