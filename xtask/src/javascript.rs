@@ -12,6 +12,8 @@ use crate::Outcome;
 use crate::component::{gzip_size, module};
 use crate::workspace::{Workspace, run};
 
+pub(crate) const NPM: &str = if cfg!(windows) { "npm.cmd" } else { "npm" };
+
 /// Builds all that the package's `dist` and `generated` hold.
 pub(crate) fn build(workspace: &Workspace) -> Outcome {
     let package = package(workspace);
@@ -55,5 +57,5 @@ fn package(workspace: &Workspace) -> PathBuf {
 
 fn npm(package: &Path, arguments: &[&str]) -> Outcome {
     eprintln!("$ npm {}", arguments.join(" "));
-    run(Command::new("npm").args(arguments).current_dir(package))
+    run(Command::new(NPM).args(arguments).current_dir(package))
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::thread::{self, JoinHandle};
 
+use crate::javascript::NPM;
 use crate::workspace::{in_ci, output};
 use crate::{Error, Outcome};
 
@@ -58,7 +59,7 @@ impl Setup {
         );
         let node = output(Command::new("node").arg("--version"))
             .map_err(|error| format!("{error}\n{by_hand}"))?;
-        output(Command::new("npm").arg("--version"))
+        output(Command::new(NPM).arg("--version"))
             .map_err(|error| format!("{error}\n{by_hand}"))?;
         if node_version(&node).is_none_or(|version| version < NODE) {
             return Err(format!("this is Node {}; {by_hand}", node.trim()).into());

@@ -34,16 +34,28 @@ export type State =
   | 'Releasing'
   | 'Stopped';
 
+type ConfigHandle = InstanceType<typeof core.Config>;
+type ElectorHandle = InstanceType<typeof core.Elector>;
+
+/** For this module only. */
+let handleOf: (config: Config) => ConfigHandle;
+
 /** Checked {@link Options}. */
 export class Config {
-  /** @internal */
-  readonly handle: InstanceType<typeof core.Config>;
+  #handle: ConfigHandle;
+
+  static {
+    handleOf = (config) => {
+      if (#handle in object(config, 'config')) return config.#handle;
+      throw new TypeError('config must be a Config: make one with `new Config(options)`');
+    };
+  }
 
   /** Throws a `Refusal` for a timing that does not work. */
   constructor(options: Options) {
     const { holder, instance, timing, authority, clocks } = object(options, 'options');
     const { wall, resolutionNs } = object(clocks, 'clocks');
-    this.handle = new core.Config(
+    this.#handle = new core.Config(
       text(holder, 'holder'),
       u64(instance, 'instance'),
       timingWords(timing),
@@ -59,13 +71,18 @@ export class Config {
  * no timer, no callback. It is never saved and never restored.
  */
 export class Elector {
-  #handle: InstanceType<typeof core.Elector> | undefined;
+  #handle: ElectorHandle | undefined;
 
   /** A candidate that knows nothing. `salt`: 64 fresh random bits. */
   constructor(config: Config, name: string, now: Now, salt: bigint) {
     const [monoNs, wallNs] = sample(now);
-    const { handle } = object(config, 'config');
-    this.#handle = new core.Elector(handle, text(name, 'name'), monoNs, wallNs, u64(salt, 'salt'));
+    this.#handle = new core.Elector(
+      handleOf(config),
+      text(name, 'name'),
+      monoNs,
+      wallNs,
+      u64(salt, 'salt'),
+    );
   }
 
   /** The lease's key in the store. */
@@ -142,7 +159,7 @@ export class Elector {
     this.#handle = undefined;
   }
 
-  get #live(): InstanceType<typeof core.Elector> {
+  get #live(): ElectorHandle {
     if (this.#handle === undefined) throw new Error('this elector was freed: make a new one');
     return this.#handle;
   }

@@ -7,8 +7,9 @@ import { describe, test } from 'node:test';
 import { cases as fence } from './vectors/fence.js';
 import { cases as lease } from './vectors/lease.js';
 import { cases as record } from './vectors/record.js';
+import { cases as timing } from './vectors/timing.js';
 
-for (const [file, cases] of Object.entries({ fence, lease, record })) {
+for (const [file, cases] of Object.entries({ fence, lease, record, timing })) {
   const path = new URL(`../../../tests/vectors/${file}.json`, import.meta.url);
   const vectors = JSON.parse(readFileSync(path, 'utf8'));
   describe(`${file}.json`, () => {

@@ -5,6 +5,8 @@ import { test } from 'node:test';
 
 import { Config, Elector, fence, record, timing, wire } from 'leasehold';
 
+import { initSync } from '../generated/leasehold.js';
+
 const MAX_U64 = 2n ** 64n - 1n;
 const TOKEN = `${'0123456789abcdef'.repeat(2)}/${2n ** 63n - 1n}/${'f'.repeat(16)}`;
 const MILLISECOND_NS = 1_000_000n;
@@ -130,7 +132,7 @@ test('a wrong argument is named, and leaves the elector as it was', () => {
     [() => machine.stepBytes(new Uint8Array(5000)), /not a message/],
     [() => machine.entry(new Uint8Array(), version), /at most 40 bytes/],
     [() => machine.mayStart(4n), /now must be an object; it is the bigint 4/],
-    [() => new Elector({}, 'job', at(0), 1n), /Config/],
+    [() => new Elector({}, 'job', at(0), 1n), /config must be a Config: make one with/],
     [() => new Elector(new Config(OPTIONS), 'a b', at(0), 1n), /a name has 1 to 128 characters/],
     [() => new Config({ ...OPTIONS, holder: '' }), /a label has 1 to 128 characters/],
     [() => new Config({ ...OPTIONS, clocks: undefined }), /clocks must be an object/],
@@ -212,4 +214,29 @@ test('a freed elector says so', () => {
   machine.free();
   machine.free();
   assert.throws(() => machine.state, /this elector was freed: make a new one/);
+});
+
+test('neither answers nor refusals leave anything in memory', () => {
+  const { memory } = initSync();
+  const { machine, value } = leader();
+  const tick = wire.encodeInput(at(5), { type: 'Tick' });
+  const row = { token: TOKEN, retired: false, seq: 0n };
+  const config = new Config(OPTIONS);
+  const round = () => {
+    machine.stepBytes(tick);
+    machine.entry(value, tick);
+    fence.admit(row, undefined, TOKEN, 'd'.repeat(64));
+    new Elector(config, 'job', at(0), 1n).free();
+    assert.throws(() => machine.stepBytes(value));
+    assert.throws(() => fence.seal(row, 'not a token'));
+    assert.throws(() => elector({ timing: { ...TIMING, ttlMs: 0 } }));
+    assert.throws(() => elector({ holder: '' }));
+    assert.throws(() => new Elector(config, '', at(0), 1n));
+  };
+  const rounds = (count) => {
+    for (let left = count; left > 0; left -= 1) round();
+    return memory.buffer.byteLength;
+  };
+  const before = rounds(500);
+  assert.equal(rounds(5_000), before);
 });

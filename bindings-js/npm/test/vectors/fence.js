@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 
 import { fence } from 'leasehold';
 
-import { digest, only, token } from './spelling.js';
+import { camel, digest, only, token } from './spelling.js';
 
 export function* cases(vectors) {
   only(vectors, 'not_tokens', 'cases');
@@ -69,12 +69,8 @@ function stepRow({ op_digest, seq, cancelled }) {
   return { opDigest: digest(op_digest), seq: BigInt(seq), cancelled };
 }
 
-function verdict({ verdict, ...fields }) {
-  const spelled = Object.entries(fields).map(([field, value]) => [
-    field.replace(/_(.)/g, (_, letter) => letter.toUpperCase()),
-    typeof value === 'string' ? BigInt(value) : value,
-  ]);
-  return { name: verdict, ...Object.fromEntries(spelled) };
+function verdict({ verdict: name, ...fields }) {
+  return { name, ...camel(fields, (value) => (typeof value === 'string' ? BigInt(value) : value)) };
 }
 
 function said(operation) {

@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import { Config, Elector, record, wire } from 'leasehold';
 
 import { Key } from './key.js';
-import { only, token } from './spelling.js';
+import { camel, only, token } from './spelling.js';
 
 const NAME = 'job';
 /** The wall clock of every machine at true time 0. */
@@ -284,14 +284,12 @@ function wake({ wake }) {
   return wake.type === 'At' ? milliseconds(wake.at) : snake(wake.type);
 }
 
-function timing(spelled) {
-  const { ttl_ms, grace_ms, tolerated, drift_ppm, ...spans } = spelled;
-  const spanned = Object.entries(spans).map(([key, ms]) => [
-    key.replace(/_(.)/g, (_, letter) => letter.toUpperCase()).replace(/Ms$/, 'Ns'),
-    nanoseconds(ms),
-  ]);
+/** All spans are in milliseconds. */
+function timing({ ttl_ms, grace_ms, tolerated, drift_ppm, ...spans }) {
+  const spanned = Object.entries(camel(spans, nanoseconds));
+  const spelled = spanned.map(([key, span]) => [key.replace(/Ms$/, 'Ns'), span]);
   const whole = { ttlMs: ttl_ms, graceMs: grace_ms, tolerated, driftPpm: drift_ppm };
-  return { ...whole, ...Object.fromEntries(spanned) };
+  return { ...whole, ...Object.fromEntries(spelled) };
 }
 
 function nanoseconds(ms) {

@@ -20,3 +20,12 @@ export function only(object, ...keys) {
   assert.deepEqual(stray, [], `none of ${keys}`);
   return object;
 }
+
+/** The same object with its keys in camel case, and each value as `read` makes it. */
+export function camel(spelled, read) {
+  const upper = (_, letter) => letter.toUpperCase();
+  const entries = Object.entries(spelled).map(([key, value]) => {
+    return [key.replace(/_(.)/g, upper), read(value, key)];
+  });
+  return Object.fromEntries(entries);
+}
