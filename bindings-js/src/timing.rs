@@ -168,10 +168,7 @@ macro_rules! constraint {
     ($refusal:expr, $type:ident { $($name:ident $({ $nearest:ident })?,)+ }) => {
         match *$refusal {
             $($type::$name $({ $nearest })? => {
-                #[allow(unused_mut, unused_assignments)]
-                let mut nearest = None;
-                $(nearest = Some(u64::from($nearest));)?
-                (stringify!($name), nearest)
+                (stringify!($name), <[u64]>::first(&[$($nearest.into())?]).copied())
             })+
         }
     };

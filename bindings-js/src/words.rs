@@ -10,6 +10,18 @@ use leasehold_core::fence::{
 use leasehold_core::token::{Lineage, Nonce, Term, Token};
 use wasm_bindgen::prelude::*;
 
+/// Checks a token's text and gives its words.
+#[wasm_bindgen(js_name = parseToken)]
+pub fn parse_token(text: &str) -> Result<Vec<u64>, JsError> {
+    Ok(of_token(text.parse()?).into())
+}
+
+/// Checks a digest's text and gives its words.
+#[wasm_bindgen(js_name = parseDigest)]
+pub fn parse_digest(text: &str) -> Result<Vec<u64>, JsError> {
+    Ok(of_digest(text.parse()?).into())
+}
+
 /// Lineage (two words), term, nonce.
 pub(crate) fn of_token(token: Token) -> [u64; 4] {
     let [high, low] = of_lineage(token.lineage);
@@ -91,34 +103,25 @@ pub(crate) fn unexpected(what: &str) -> JsError {
     JsError::new(&alloc::format!("not the words of {what}: package and wasm are of two versions"))
 }
 
-/// Checks a token's text and gives its words.
-#[wasm_bindgen(js_name = parseToken)]
-pub fn parse_token(text: &str) -> Result<Vec<u64>, JsError> {
-    Ok(of_token(text.parse()?).into())
-}
-
-/// Checks a digest's text and gives its words.
-#[wasm_bindgen(js_name = parseDigest)]
-pub fn parse_digest(text: &str) -> Result<Vec<u64>, JsError> {
-    Ok(of_digest(text.parse()?).into())
-}
-
-/// What has words: always three, a tag and the fields, so that what follows has its place.
+/// What has always three words, so that what follows has its place: a tag and two fields, 0 where
+/// there is none.
 pub(crate) trait Verdict {
     fn words(self) -> [u64; 3];
 }
 
-/// A tag and two fields, 0 where there is none.
+fn tagged(tag: u64, fields: &[u64]) -> [u64; 3] {
+    let field = |at| fields.get(at).copied().unwrap_or(0);
+    [tag, field(0), field(1)]
+}
+
+/// The tags are places in the package's tables of verdicts.
 macro_rules! verdicts {
     ($($verdict:ident { $($tag:literal $name:ident $({ $first:ident $(, $second:ident)? })?,)+ })+) => {
         $(impl Verdict for $verdict {
             fn words(self) -> [u64; 3] {
                 match self {
                     $(Self::$name $({ $first $(, $second)? })? => {
-                        #[allow(unused_mut)]
-                        let mut words = [$tag, 0, 0];
-                        $(words[1] = $first.into(); $(words[2] = $second.into();)?)?
-                        words
+                        tagged($tag, &[$($first.into() $(, $second.into())?)?])
                     })+
                 }
             }

@@ -17,7 +17,14 @@ pub(crate) const NPM: &str = if cfg!(windows) { "npm.cmd" } else { "npm" };
 /// Builds all that the package's `dist` and `generated` hold.
 pub(crate) fn build(workspace: &Workspace) -> Outcome {
     let package = package(workspace);
-    glue(workspace, &package.join("generated"))?;
+    let generated = package.join("generated");
+    // What is no longer made would still be packed.
+    for folder in [&generated, &package.join("dist")] {
+        if folder.exists() {
+            fs::remove_dir_all(folder)?;
+        }
+    }
+    glue(workspace, &generated)?;
     npm(&package, &["ci", "--no-audit", "--no-fund"])?;
     npm(&package, &["run", "build"])
 }
