@@ -9,27 +9,32 @@ import { tokenText, tokenWords, type Token } from './words.js';
 const MAX_LEN = 2048 + 128;
 const MAX_VERSION_LEN = 40;
 
+/**
+ * Room for the message being written, of which there is one at a time; and for one that is too
+ * long, which the core refuses.
+ */
+const buffer = new Uint8Array(2 * MAX_LEN);
+const view = new DataView(buffer.buffer);
+
 export class Writer {
-  readonly #buffer = new Uint8Array(MAX_LEN);
-  readonly #view = new DataView(this.#buffer.buffer);
   #length = 0;
 
   written(): Uint8Array {
-    return this.#buffer.slice(0, this.#length);
+    return buffer.slice(0, this.#length);
   }
 
   u8(value: number): void {
-    this.#view.setUint8(this.#length, value);
+    view.setUint8(this.#length, value);
     this.#length += 1;
   }
 
   u32(value: number, what: string): void {
-    this.#view.setUint32(this.#length, u32(value, what));
+    view.setUint32(this.#length, u32(value, what));
     this.#length += 4;
   }
 
   u64(value: bigint, what: string): void {
-    this.#view.setBigUint64(this.#length, u64(value, what));
+    view.setBigUint64(this.#length, u64(value, what));
     this.#length += 8;
   }
 
@@ -43,10 +48,10 @@ export class Writer {
   }
 
   bytes(value: Uint8Array, what: string): void {
-    if (this.#length + bytes(value, what).length > MAX_LEN) {
+    if (bytes(value, what).length > MAX_LEN) {
       throw new TypeError(`${what} is too long: give what \`Elector.entry\` gave`);
     }
-    this.#buffer.set(value, this.#length);
+    buffer.set(value, this.#length);
     this.#length += value.length;
   }
 

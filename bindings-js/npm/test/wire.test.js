@@ -128,6 +128,7 @@ test('a wrong argument is named, and leaves the elector as it was', () => {
     [() => machine.step(at(4), { type: 'Hint', entry: 'x' }), /input\.entry must be a Uint8Array/],
     [() => machine.step(at(4), { type: 'Hint', entry: new Uint8Array(9) }), /not a message/],
     [() => machine.step(at(4), { type: 'Hint', entry: new Uint8Array(5000) }), /is too long/],
+    [() => machine.step(at(4), done(1, { type: 'Entry', entry: new Uint8Array(2176) })), /not a m/],
     [() => machine.stepBytes([1, 1]), /input must be a Uint8Array/],
     [() => machine.stepBytes(new Uint8Array(5000)), /not a message/],
     [() => machine.entry(new Uint8Array(), version), /at most 40 bytes/],
