@@ -104,6 +104,7 @@ test('a step that was cut or added to is refused', () => {
     assert.throws(() => wire.decodeStep(step.subarray(0, length)), /not a step/);
   }
   assert.throws(() => wire.decodeStep(Uint8Array.of(...step, 0)), /not a step/);
+  for (const at of [0, 1, 2]) assert.throws(() => wire.decodeStep(step.with(at, 3)), /not a step/);
   assert.throws(() => wire.decodeStep(wire.encodeInput(at(0), { type: 'Tick' })), /not a step/);
 });
 
