@@ -64,6 +64,7 @@ use core::fmt;
 
 use crate::lease::{Input, Step};
 use crate::record;
+use crate::store::Entry;
 use crate::time::Now;
 use part::{Part, Reader, Writer};
 
@@ -95,6 +96,16 @@ pub fn encode_input<'b>(
 /// [`Malformed`] for anything that [`encode_input`] would not have written.
 pub fn decode_input(bytes: &[u8]) -> Result<(Now, Input<'_>), Malformed> {
     decode(INPUT, bytes)
+}
+
+/// Writes an entry as it stands inside an input, for a host that writes the rest elsewhere and
+/// has no reader of records there.
+///
+/// # Errors
+/// [`DoesNotFit`] as for [`encode_input`].
+pub fn encode_entry<'b>(entry: &Entry<'_>, buffer: &'b mut [u8]) -> Result<&'b [u8], DoesNotFit> {
+    let mut to = Writer::new(buffer);
+    entry.put(&mut to).and_then(|()| to.done()).ok_or(DoesNotFit)
 }
 
 /// Writes a step into `buffer`, and returns the bytes.

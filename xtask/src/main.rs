@@ -4,6 +4,7 @@ mod component;
 #[cfg(target_os = "linux")]
 mod demo;
 mod imports;
+mod javascript;
 mod lint;
 mod setup;
 mod test;

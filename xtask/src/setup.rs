@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::thread::{self, JoinHandle};
 
+use crate::javascript::NPM;
 use crate::workspace::{in_ci, output};
 use crate::{Error, Outcome};
 
@@ -23,6 +24,9 @@ const PROGRAMS: [(&str, &str); 2] = [
     ("sqlite3", "the fence's SQL is tested in the engine that users have"),
     ("python3", "the fence's SQL is tested through Python's sqlite3"),
 ];
+
+/// The oldest Node that the npm package runs on: the first 20 that also requires ES modules.
+const NODE: (u32, u32) = (20, 19);
 
 pub(crate) struct Setup {
     toolchain: Part,
@@ -43,6 +47,24 @@ impl Setup {
     /// Waits until everything that compiles is there.
     pub(crate) fn toolchain(&mut self) -> Outcome {
         self.toolchain.wait()
+    }
+
+    /// Looks for the Node and npm of the machine. Which to install where is the user's choice:
+    /// Debian's own may be too old.
+    pub(crate) fn node(&self) -> Outcome {
+        let by_hand = format!(
+            "the npm package is built and tested with Node {}.{} or later and its npm: install \
+             Node's current LTS release",
+            NODE.0, NODE.1
+        );
+        let node = output(Command::new("node").arg("--version"))
+            .map_err(|error| format!("{error}\n{by_hand}"))?;
+        output(Command::new(NPM).arg("--version"))
+            .map_err(|error| format!("{error}\n{by_hand}"))?;
+        if node_version(&node).is_none_or(|version| version < NODE) {
+            return Err(format!("this is Node {}; {by_hand}", node.trim()).into());
+        }
+        Ok(())
     }
 
     /// Waits until the programs that only tests use are there.
@@ -118,6 +140,12 @@ fn install_programs() -> Outcome {
         Ok(()) => unavailable(&by_hand),
         Err(error) => unavailable(&format!("{error}\n{by_hand}")),
     }
+}
+
+/// Major and minor, of a text like `v20.19.4`.
+fn node_version(text: &str) -> Option<(u32, u32)> {
+    let mut numbers = text.trim().strip_prefix('v')?.split('.');
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
 /// On a developer's machine the tests that need the program say so themselves.

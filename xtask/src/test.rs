@@ -7,7 +7,7 @@ use std::{env, fmt};
 use crate::imports::{callers, imports};
 use crate::setup::Setup;
 use crate::workspace::{Workspace, output};
-use crate::{Outcome, component, lint};
+use crate::{Outcome, component, javascript, lint};
 
 /// The component must stay small enough to be loaded without a thought.
 const COMPONENT_GZIP_LIMIT: usize = 40_000;
@@ -17,10 +17,11 @@ const WASM: &str = "wasm32-unknown-unknown";
 
 type Stage = (&'static str, fn(&Workspace, &mut Setup) -> Outcome);
 
-const STAGES: [Stage; 6] = [
+const STAGES: [Stage; 7] = [
     ("lint", lint),
     ("core", core),
     ("wasm", wasm),
+    ("js", js),
     ("host", host),
     ("process", process),
     ("demo", demo),
@@ -65,6 +66,7 @@ fn lint(workspace: &Workspace, setup: &mut Setup) -> Outcome {
     workspace.cargo(&[
         "clippy",
         "--package=leasehold-guest",
+        "--package=leasehold-js",
         "--package=leasehold-probe",
         "--target",
         WASM,
@@ -123,6 +125,13 @@ fn wasm(workspace: &Workspace, setup: &mut Setup) -> Outcome {
         .into());
     }
     Ok(())
+}
+
+fn js(workspace: &Workspace, setup: &mut Setup) -> Outcome {
+    setup.toolchain()?;
+    setup.node()?;
+    javascript::build(workspace)?;
+    javascript::test(workspace)
 }
 
 fn host(workspace: &Workspace, setup: &mut Setup) -> Outcome {

@@ -251,6 +251,23 @@ fn a_record_travels_as_its_canonical_bytes() {
 }
 
 #[test]
+fn an_entry_alone_has_the_bytes_that_it_has_inside_an_input() {
+    let mut entries = 0;
+    for input in inputs() {
+        let (Input::Hint(Some(entry)) | Input::Done { outcome: Outcome::Entry(entry), .. }) = input
+        else {
+            continue;
+        };
+        let alone = encode_entry(&entry, &mut [0; MAX_LEN]).unwrap().to_vec();
+        let message = input_bytes(NOW, &Input::Hint(Some(entry)));
+        assert!(message.ends_with(&alone));
+        assert_eq!(message.len() - alone.len(), 2 + size_of::<u64>() + 1 + size_of::<u64>() + 2);
+        entries += 1;
+    }
+    assert!(entries > 3);
+}
+
+#[test]
 fn what_is_cut_off_is_refused_at_every_length() {
     for message in messages() {
         for len in 0..message.len() {
