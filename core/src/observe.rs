@@ -145,6 +145,8 @@ pub enum How {
     Offered,
     /// Left to run out.
     Expired,
+    /// Left to run out, since the work outlasted the drain budget.
+    DrainTimeout,
     /// Nothing was there to release.
     Lost,
 }

@@ -134,7 +134,7 @@ pub struct Ask<'a> {
 pub enum RecordFault {
     /// A later format: this build is too old for the store.
     Newer {
-        /// The `format` it states.
+        /// The `format` it states; 2^64-1 for that and more.
         format: u64,
     },
     /// Not what [`encode`] writes.

@@ -47,7 +47,7 @@
 //! | `Wake` | 0 `Now` · 1 `At` `Mono` · 2 `Idle` |
 //! | `Event` | 0 `Standby` `owner: Owner`, `alive: bool` · 1 `Elected` `token: Token` · 2 `Leading` `token: Token`, `stop_at: Mono` · 3 `Renewed` `until: Mono` · 4 `RenewalLate` `stop_at: Mono` · 5 `Demoted` `token: Token`, `reason: Reason`, `to: Label?` · 6 `Ended` `token: Token`, `how: How` · 7 `StoreDown` · 8 `StoreUp` · 9 `StoreFault` `StoreFault` · 10 `Stopped` |
 //! | `Reason` | 0 `DeadlinePassed` · 1 `RivalSeen` · 2 `Forced` · 3 `RecordGone` · 4 `Refused` · 5 `SealFailed` · 6 `Twin` · 7 `Disrupted` · 8 `Resigned` · 9 `Asked` · 10 `Stopped` |
-//! | `How` | 0 `Released` · 1 `Offered` · 2 `Expired` · 3 `Lost` |
+//! | `How` | 0 `Released` · 1 `Offered` · 2 `Expired` · 3 `DrainTimeout` · 4 `Lost` |
 //! | `StoreFault` | 0 `RecordGone` · 1 `Malformed` `offset: u32` · 2 `Newer` `format: u64` · 3 `ForeignLineage` `known: Lineage`, `found: Lineage` · 4 `WentBack` `floor: u64`, `found: u64` · 5 `BeyondMaxAdvance` `floor: u64`, `found: u64` · 6 `Exhausted` |
 //!
 //! Within one version a tag is never used again for something else, and new ones go at the end.

@@ -157,7 +157,7 @@ fn the_vectors_show_every_input_outcome_event_reason_end_and_fault() {
         "event StoreFault Stopped",
         "reason DeadlinePassed RivalSeen Forced RecordGone Refused SealFailed Twin Disrupted",
         "reason Resigned Asked Stopped",
-        "how Released Offered Expired Lost",
+        "how Released Offered Expired DrainTimeout Lost",
         "fault RecordGone Malformed Newer ForeignLineage WentBack BeyondMaxAdvance Exhausted",
     ];
     let all = all.iter().flat_map(|line| {

@@ -146,7 +146,7 @@ const REASONS = [
   'Asked',
   'Stopped',
 ] as const;
-const HOWS = ['Released', 'Offered', 'Expired', 'Lost'] as const;
+const HOWS = ['Released', 'Offered', 'Expired', 'DrainTimeout', 'Lost'] as const;
 
 const VERSION = 1;
 const INPUT = 1;

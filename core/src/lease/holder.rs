@@ -190,6 +190,10 @@ impl<C: Deref<Target = Config>> Elector<C> {
 
     pub(super) fn end<'a>(&mut self, now: Now, how: How) -> Option<Event<'a>> {
         let token = self.own_token().filter(|_| self.facts.announced);
+        let how = match how {
+            How::Expired if self.facts.overdrawn => How::DrainTimeout,
+            how => how,
+        };
         self.go(Cause::Ended);
         let gave_up = matches!(
             self.facts.ended_by,

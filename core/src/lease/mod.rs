@@ -189,6 +189,8 @@ struct Facts {
     doubt: bool,
     sealed: bool,
     drained: bool,
+    /// The work outlasted the drain budget.
+    overdrawn: bool,
     /// `Draining`: renewals go on.
     renewing: bool,
     /// `Releasing`: one write at most.

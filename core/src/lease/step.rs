@@ -69,7 +69,10 @@ impl<C: Deref<Target = Config>> Elector<C> {
                 None
             }
             Input::Drained(token) => {
-                self.facts.drained |= self.state == State::Draining && mine(token);
+                if self.state == State::Draining && !self.facts.drained && mine(token) {
+                    self.facts.drained = true;
+                    self.facts.overdrawn = self.facts.renewing && self.until <= now.mono;
+                }
                 None
             }
             Input::Resign { to } => {

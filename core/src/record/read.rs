@@ -87,9 +87,15 @@ pub(super) fn record(bytes: &[u8]) -> Result<LeaseRecord<'_>, RecordFault> {
 fn format(input: &mut Cursor<'_>) -> Result<(), RecordFault> {
     input.expect(b"{\"format\":")?;
     let start = input.at();
-    match decimal(input.while_digits()) {
-        Some(1) => Ok(()),
-        Some(format) if format > 1 && input.next_is(b',') => Err(RecordFault::Newer { format }),
+    let digits = input.while_digits();
+    let format = digits.iter().fold(0u64, |number, digit| {
+        number.saturating_mul(10).saturating_add(u64::from(digit.wrapping_sub(b'0')))
+    });
+    match format {
+        1 if digits == b"1" => Ok(()),
+        2.. if !digits.starts_with(b"0") && input.next_is(b',') => {
+            Err(RecordFault::Newer { format })
+        }
         _ => Err(RecordFault::Malformed { offset: start }),
     }
 }

@@ -77,6 +77,10 @@ fn a_newer_format_is_told_from_damage() {
         decode(text.as_bytes())
     }
     assert_eq!(newer("{\"format\":2,\"anything\":true}"), Err(RecordFault::Newer { format: 2 }));
+    for format in ["18446744073709551615", "18446744073709551616", &"9".repeat(900)] {
+        let text = std::format!("{{\"format\":{format},\"anything\":true}}");
+        assert_eq!(newer(&text), Err(RecordFault::Newer { format: u64::MAX }), "{format}");
+    }
     assert_eq!(newer("{\"format\":02,"), Err(RecordFault::Malformed { offset: 10 }));
     assert_eq!(newer("{\"format\":2}"), Err(RecordFault::Malformed { offset: 10 }));
     assert_eq!(newer("{\"format\":0,"), Err(RecordFault::Malformed { offset: 10 }));

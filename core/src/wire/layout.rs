@@ -164,7 +164,8 @@ choice!(How {
     0 Released,
     1 Offered,
     2 Expired,
-    3 Lost,
+    3 DrainTimeout,
+    4 Lost,
 });
 
 choice!(StoreFault {

@@ -131,7 +131,7 @@ fn steps() -> Vec<Step<'static>> {
     events.extend(reasons.map(|reason| Event::Demoted { token: TOKEN, reason, to: None }));
     events.push(Event::Demoted { token: TOKEN, reason: Reason::Asked, to: Some(owner.holder) });
     events.extend(
-        [How::Released, How::Offered, How::Expired, How::Lost]
+        [How::Released, How::Offered, How::Expired, How::DrainTimeout, How::Lost]
             .map(|how| Event::Ended { token: TOKEN, how }),
     );
     events.extend(faults.map(Event::StoreFault));

@@ -223,6 +223,7 @@ fn wit_how(how: How) -> wit::How {
         How::Released => wit::How::Released,
         How::Offered => wit::How::Offered,
         How::Expired => wit::How::Expired,
+        How::DrainTimeout => wit::How::DrainTimeout,
         How::Lost => wit::How::Lost,
     }
 }

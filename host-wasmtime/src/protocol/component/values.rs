@@ -192,6 +192,7 @@ fn how(how: wit::How) -> How {
         wit::How::Released => How::Released,
         wit::How::Offered => How::Offered,
         wit::How::Expired => How::Expired,
+        wit::How::DrainTimeout => How::DrainTimeout,
         wit::How::Lost => How::Lost,
     }
 }
