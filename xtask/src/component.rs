@@ -8,6 +8,7 @@ use flate2::write::GzEncoder;
 use wit_component::ComponentEncoder;
 
 use crate::Outcome;
+use crate::sim::is_planted;
 use crate::workspace::Workspace;
 
 const WASM: &str = "wasm32-unknown-unknown";
@@ -37,7 +38,8 @@ pub(crate) fn module(workspace: &Workspace, package: &str, rustc: &[&str]) -> Ou
     let cargo = ["rustc", "--package", package, "--profile", "wasm", "--target", WASM, "--"];
     workspace.cargo(&[&cargo, rustc].concat())?;
     let file = format!("{WASM}/wasm/{}.wasm", package.replace('-', "_"));
-    Ok(fs::read(workspace.target.join(file))?)
+    let module = fs::read(workspace.target.join(file))?;
+    if is_planted(&module) { Err("it was built with planted bugs".into()) } else { Ok(module) }
 }
 
 pub(crate) fn gzip_size(bytes: &[u8]) -> Outcome<usize> {

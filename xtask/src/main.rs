@@ -7,6 +7,7 @@ mod imports;
 mod javascript;
 mod lint;
 mod setup;
+mod sim;
 mod test;
 mod workspace;
 
@@ -21,7 +22,8 @@ type Outcome<T = ()> = Result<T, Error>;
 const USAGE: &str = "\
 cargo xtask build            the component, then the command target/debug/leasehold
 cargo xtask demo [--json]    two contenders, two failures, no wrong payment; under a minute
-cargo xtask test [STAGE...]  all stages in order, or those named";
+cargo xtask test [STAGE...]  all stages in order, or those named
+cargo xtask sim ARGUMENT...  the simulator: run, seed, layers, mutants; without a word, its help";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
         ["demo"] => demo(false),
         ["demo", "--json"] => demo(true),
         ["test", stages @ ..] => test::run(stages),
+        ["sim", arguments @ ..] => sim::run_with(arguments),
         ["help" | "-h" | "--help"] => {
             println!("{USAGE}\n\nStages: {}", test::names());
             Ok(())

@@ -1,11 +1,13 @@
 //! `cargo xtask test`: the stages, cheap and telling first, never two compilers at a time.
 
+use std::fs;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fmt};
 
 use crate::imports::{callers, imports};
 use crate::setup::Setup;
+use crate::sim;
 use crate::workspace::{Workspace, output};
 use crate::{Outcome, component, javascript, lint};
 
@@ -17,9 +19,10 @@ const WASM: &str = "wasm32-unknown-unknown";
 
 type Stage = (&'static str, fn(&Workspace, &mut Setup) -> Outcome);
 
-const STAGES: [Stage; 7] = [
+const STAGES: [Stage; 8] = [
     ("lint", lint),
     ("core", core),
+    ("sim", sim),
     ("wasm", wasm),
     ("js", js),
     ("host", host),
@@ -84,6 +87,11 @@ fn core(workspace: &Workspace, setup: &mut Setup) -> Outcome {
     no_panic_path(workspace)
 }
 
+fn sim(workspace: &Workspace, setup: &mut Setup) -> Outcome {
+    setup.toolchain()?;
+    sim::test(workspace)
+}
+
 /// The probe's panic handler calls an import. The linker drops it if nothing can reach it.
 fn no_panic_path(workspace: &Workspace) -> Outcome {
     let control = component::module(workspace, "leasehold-probe", &["--cfg", "panics"])?;
@@ -146,6 +154,9 @@ fn process(workspace: &Workspace, setup: &mut Setup) -> Outcome {
     workspace.cargo(&["build", "--package", "leasehold"])?;
     workspace.cargo(&["test", "--package", "leasehold", "--no-run"])?;
     workspace.cargo(&["test", "--package", "leasehold-tests", "--no-run"])?;
+    if sim::is_planted(&fs::read(workspace.leasehold())?) {
+        return Err("the command was built with planted bugs".into());
+    }
     setup.programs()?;
     workspace.cargo(&["test", "--package", "leasehold"])?;
     workspace.cargo(&["test", "--package", "leasehold-tests"])
