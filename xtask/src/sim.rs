@@ -48,7 +48,8 @@ fn simulate(workspace: &Workspace, arguments: &[&str]) -> Outcome {
         let folder = target.to_str().ok_or("the target folder's path is not UTF-8")?.to_owned();
         environment = vec![("RUSTFLAGS", "--cfg planted".to_owned()), ("CARGO_TARGET_DIR", folder)];
     }
-    let environment: Vec<_> = environment.iter().map(|(key, value)| (*key, value.as_str())).collect();
+    let environment: Vec<_> =
+        environment.iter().map(|(key, value)| (*key, value.as_str())).collect();
     workspace.cargo_with(
         &["build", "--release", "--package", "leasehold-sim", "--bin", "sim"],
         &environment,
