@@ -1,7 +1,5 @@
 //! What a holder, a follower and a guard do again and again allocates nothing.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::hint::black_box;
 
 use leasehold_core::fence::{self, Advance, Digest, FenceRow, SealVerdict, WriteVerdict};
@@ -12,6 +10,10 @@ use leasehold_core::store::{Body, Entry, Outcome, Request, Version};
 use leasehold_core::time::{Clocks, Drift, MILLISECOND_NS, Mono, Now};
 use leasehold_core::timing::Timing;
 use leasehold_core::token::{Lineage, Nonce, Term, Token};
+use leasehold_tests::allocations::{Counting, allocations};
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
 
 const ROUNDS: u64 = 1_000;
 
@@ -148,35 +150,5 @@ impl Store {
                 self.version().map_or(Outcome::Unknown, Outcome::Applied)
             }
         }
-    }
-}
-
-/// What `work` gives, and how often this thread allocated meanwhile.
-fn allocations<T>(work: impl FnOnce() -> T) -> (T, u64) {
-    let before = ALLOCATIONS.get();
-    let value = work();
-    (value, ALLOCATIONS.get() - before)
-}
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
-
-struct Counting;
-
-// SAFETY: every call is passed on as it is. What grows or is zeroed comes through `alloc` too.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(pointer, layout) }
     }
 }
