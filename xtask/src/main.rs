@@ -1,5 +1,6 @@
-//! `cargo xtask build | demo | test`: all that is built and checked, with the set-up it needs.
+//! `cargo xtask build | demo | test | bench`: all that is built and checked, with the set-up it needs.
 
+mod bench;
 mod component;
 #[cfg(target_os = "linux")]
 mod demo;
@@ -23,7 +24,8 @@ const USAGE: &str = "\
 cargo xtask build            the component, then the command target/debug/leasehold
 cargo xtask demo [--json]    two contenders, two failures, no wrong payment; under a minute
 cargo xtask test [STAGE...]  all stages in order, or those named
-cargo xtask sim ARGUMENT...  the simulator: run, seed, layers, mutants; without a word, its help";
+cargo xtask sim ARGUMENT...  the simulator: run, seed, layers, mutants; without a word, its help
+cargo xtask bench [exact]    what a decision costs; exact: only what repeats, within its limits";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -34,6 +36,8 @@ fn main() -> ExitCode {
         ["demo", "--json"] => demo(true),
         ["test", stages @ ..] => test::run(stages),
         ["sim", arguments @ ..] => sim::run_with(arguments),
+        ["bench"] => bench::run(),
+        ["bench", "exact"] => exact(),
         ["help" | "-h" | "--help"] => {
             println!("{USAGE}\n\nStages: {}", test::names());
             Ok(())
@@ -54,6 +58,10 @@ fn build() -> Outcome {
     Setup::start_toolchain().toolchain()?;
     component::build(&workspace)?;
     workspace.cargo(&["build", "--package", "leasehold"])
+}
+
+fn exact() -> Outcome {
+    bench::exact(&Workspace::find()?, &mut Setup::start())
 }
 
 #[cfg(target_os = "linux")]

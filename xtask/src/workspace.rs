@@ -53,6 +53,14 @@ impl Workspace {
         run(&mut cargo)
     }
 
+    /// Runs cargo for what the program prints that it runs.
+    pub(crate) fn cargo_output(&self, arguments: &[&str]) -> Outcome<String> {
+        eprintln!("$ cargo {}", arguments.join(" "));
+        let mut cargo = cargo_command();
+        cargo.args(arguments).current_dir(&self.root).stderr(Stdio::inherit());
+        output(&mut cargo)
+    }
+
     /// The path of a file of the project, for people.
     pub(crate) fn relative<'a>(&self, path: &'a Path) -> std::path::Display<'a> {
         path.strip_prefix(&self.root).unwrap_or(path).display()
