@@ -28,46 +28,28 @@ const STEPS_PER_RENEWAL: u64 = 2;
 fn main() {
     let config = holder::config();
     let mut holder = Holder::leading(&config);
-    let mut empty = native_call();
-    print(
-        "step.native",
-        5_000,
-        || _ = black_box(holder.renew()),
-        || {
-            empty();
-            empty();
-        },
-    );
-
+    print("step.native", 5_000, || _ = black_box(holder.renew()), native_call());
     let mut holder = Guest::leading();
-    let mut empty = component_call();
-    print(
-        "step.component",
-        500,
-        || holder.renew(),
-        || {
-            empty();
-            empty();
-        },
-    );
+    print("step.component", 500, || holder.renew(), component_call());
 }
 
 /// The fastest of many rounds of each, taken in turn: what else the machine does only adds.
-fn print(name: &str, renewals: u64, mut renew: impl FnMut(), mut two_calls: impl FnMut()) {
+fn print(name: &str, times: u64, mut renew: impl FnMut(), mut call: impl FnMut()) {
     const ROUNDS: u32 = 300;
     let (mut ours, mut beside) = (u64::MAX, u64::MAX);
     for _ in 0..ROUNDS {
-        ours = ours.min(picoseconds_per_step(renewals, &mut renew));
-        beside = beside.min(picoseconds_per_step(renewals, &mut two_calls));
+        ours = ours.min(picoseconds(times, &mut renew) / STEPS_PER_RENEWAL);
+        beside = beside.min(picoseconds(times, &mut call));
     }
     figure::print(name, "ps", ours, Some(beside));
 }
 
-fn picoseconds_per_step(renewals: u64, mut renew: impl FnMut()) -> u64 {
+/// What one of so many times takes.
+fn picoseconds(times: u64, mut work: impl FnMut()) -> u64 {
     let start = Instant::now();
-    (0..renewals).for_each(|_| renew());
-    let elapsed = start.elapsed().as_nanos() * 1_000;
-    u64::try_from(elapsed / u128::from(renewals * STEPS_PER_RENEWAL)).expect("less than days")
+    (0..times).for_each(|_| work());
+    let elapsed = start.elapsed().as_nanos() * 1_000 / u128::from(times);
+    u64::try_from(elapsed).expect("less than days")
 }
 
 /// A call that the compiler cannot see through.
