@@ -1,4 +1,4 @@
-//! `cargo xtask build | demo | test | bench`: all that is built and checked, with the set-up it needs.
+//! `cargo xtask build | demo | test | bench`: all that is built and checked, and what it needs.
 
 mod bench;
 mod component;
