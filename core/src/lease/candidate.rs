@@ -219,7 +219,7 @@ impl<C: Deref<Target = Config>> Elector<C> {
         let Some(term) = self
             .floor
             .max(known_term)
-            .checked_add(planted!(TermNotRaised: 0 => 1))
+            .checked_add(planted!(TermNotRaised: u64::from(known_term == 0) => 1))
             .and_then(Term::new)
         else {
             return self.blocked(now, StoreFault::Exhausted);

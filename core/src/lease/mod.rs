@@ -253,6 +253,18 @@ impl<C: Deref<Target = Config>> Elector<C> {
         }
     }
 
+    /// What a copied memory image would be. For simulators, which have to show that a copy does no
+    /// harm and have to try one state in several ways; a host has no use for it, since authority
+    /// is not copied.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn image(&self) -> Self
+    where
+        C: Clone,
+    {
+        Self { config: self.config.clone(), ..*self }
+    }
+
     /// What it was told at construction.
     #[must_use]
     pub fn config(&self) -> &Config {
@@ -279,10 +291,12 @@ impl<C: Deref<Target = Config>> Elector<C> {
             && self.left_ns(now, self.config.stop_ns) > 0
     }
 
-    /// Whether started work may still finish: leading or draining, and before `valid_until`.
+    /// Whether started work may still finish: leading or draining, and before `valid_until`. Never
+    /// for a term that ended before it led: its resources may not be sealed.
     #[must_use]
     pub fn may_finish(&self, now: Now) -> bool {
         matches!(self.state, State::Leading | State::Draining)
+            && self.facts.sealed
             && self.facts.lost.is_none()
             && self.facts.ended_by.is_none_or(Reason::is_gentle)
             && self.left_ns(now, self.config.valid_ns) > 0

@@ -384,3 +384,14 @@ fn a_renewal_acknowledged_while_draining_gives_time_to_finish_but_none_to_start(
     assert!(rig.elector.stop_at(rig.now).unwrap() <= rig.now.mono);
     assert!(!rig.may_start() && rig.may_finish());
 }
+
+#[test]
+fn nothing_may_finish_in_a_term_that_ended_before_it_was_sealed() {
+    let mut rig = Rig::new(Key::default());
+    rig.tick();
+    rig.run_while(|state| state != State::Sealing);
+    rig.input(Input::Stop);
+    rig.run_while(|state| state == State::Sealing);
+    assert_eq!(rig.elector.state(), State::Draining);
+    assert!(!rig.may_finish());
+}

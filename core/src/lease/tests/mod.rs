@@ -1,11 +1,11 @@
-//! The elector, step by step in virtual time, and many of them in a hostile world.
+//! The elector, step by step in virtual time, and along every row of its table.
 
 mod campaigning;
 mod fingerprint;
 mod handing_over;
 mod holding;
 mod rig;
-mod world;
+mod table;
 
 use std::boxed::Box;
 use std::cell::RefCell;
@@ -74,11 +74,7 @@ impl Key {
         }
     }
 
-    fn write(&mut self, expect: Option<Version>, draft: &Draft, holder: &str) -> Outcome<'static> {
-        self.write_to(expect, draft, holder, None)
-    }
-
-    fn write_to(
+    fn write(
         &mut self,
         expect: Option<Version>,
         draft: &Draft,

@@ -128,7 +128,7 @@ impl Rig {
     /// Performs the request and keeps what the store would have said.
     pub(super) fn perform(&mut self, request: &Request) {
         if let Body::Write { expect, draft } = &request.body {
-            self.written = self.key.write_to(*expect, draft, "us", self.heir.as_deref());
+            self.written = self.key.write(*expect, draft, "us", self.heir.as_deref());
         }
     }
 
