@@ -59,10 +59,9 @@ pub fn derive(budget: &Budget) -> Result<Plan, Refusal> {
     let shortest = budget.shortest()?;
     let takeover = |timing: Timing| timing.takeover_ns(budget.authority);
     let least_ns = takeover(shortest);
-    if budget.detection_ns < least_ns {
+    let Some(spare_ns) = budget.detection_ns.checked_sub(least_ns) else {
         return Err(Refusal::Detection { least_ns });
-    }
-    let spare_ns = budget.detection_ns - least_ns;
+    };
     let poll_ns = (budget.detection_ns / 8)
         .min(Timing::LONGEST_POLL_NS)
         .min(shortest.poll_ns.saturating_add(spare_ns))
@@ -88,8 +87,8 @@ impl Budget {
         if self.resolution_ns > most_ns {
             return Err(Refusal::Resolution { most_ns });
         }
-        let readings_ns = self.resolution_ns * 2;
-        let room_ns = longest_ns - readings_ns;
+        let readings_ns = self.resolution_ns.saturating_mul(2);
+        let room_ns = longest_ns.saturating_sub(readings_ns);
 
         let most_attempts = room_ns / Timing::SHORTEST_ATTEMPT_NS;
         if attempts(self.tolerated) > most_attempts {
@@ -107,16 +106,15 @@ impl Budget {
             return Err(Refusal::Standbys { most: most as u32 });
         }
         let attempt_ns = slow_ns.max(queue_ns).max(Timing::SHORTEST_ATTEMPT_NS);
-        let room_ns = room_ns.saturating_sub(attempts(self.tolerated) * attempt_ns);
+        let room_ns = room_ns.saturating_sub(attempts(self.tolerated).saturating_mul(attempt_ns));
 
-        if self.pause_ns > room_ns {
+        let Some(left_ns) = room_ns.checked_sub(self.pause_ns) else {
             return Err(Refusal::Pause { most_ns: room_ns });
-        }
-        let room_ns = room_ns - self.pause_ns;
-        if self.drain_ns > room_ns {
-            return Err(Refusal::Drain { most_ns: room_ns });
-        }
-        let needed_ns = longest_ns - (room_ns - self.drain_ns);
+        };
+        let Some(spare_ns) = left_ns.checked_sub(self.drain_ns) else {
+            return Err(Refusal::Drain { most_ns: left_ns });
+        };
+        let needed_ns = longest_ns.saturating_sub(spare_ns);
         let ttl_ms = self.drift.unshrink_ns(needed_ns).div_ceil(MILLISECOND_NS);
         Ok(Timing {
             ttl_ms: ttl_ms as u32,
@@ -146,11 +144,12 @@ const fn attempts(tolerated: u32) -> u64 {
 /// not.
 fn longest(mut low: u32, mut high: u32, fits: impl Fn(u32) -> bool) -> u32 {
     while low < high {
-        let middle = high - (high - low) / 2;
-        if fits(middle) {
-            low = middle;
+        let middle = low.midpoint(high);
+        let above = middle.saturating_add(1);
+        if fits(above) {
+            low = above;
         } else {
-            high = middle - 1;
+            high = middle;
         }
     }
     low
