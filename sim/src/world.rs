@@ -256,7 +256,8 @@ impl World {
                 world.schedule(at_ns, Happening::Fault(fault));
             }
         }
-        world.schedule(world.setup.healed_ns, Happening::Heal);
+        // What was under way has arrived by then: an operator mends what stays.
+        world.schedule(world.setup.healed_ns + crate::SECOND_NS, Happening::Heal);
         world
     }
 
