@@ -44,7 +44,8 @@ pub enum Event<'a> {
         stop_at: Mono,
     },
     /// This token never starts anything again. The host ends the work, then answers `Drained`,
-    /// work or no work.
+    /// work or no work. Said again, with a reason that is not gentle, where the term is lost while
+    /// its work drains: then nothing may even finish.
     Demoted {
         /// Of the term that ends.
         token: Token,

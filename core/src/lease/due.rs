@@ -11,6 +11,7 @@ use crate::time::Now;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
     Demote(Reason),
+    Lose(Reason),
     Lead,
     TellLate,
     Release,
@@ -34,6 +35,10 @@ impl<C: Deref<Target = Config>> Elector<C> {
                     Some(Due::Demote(Reason::SealFailed))
                 }
                 None => None,
+            },
+            State::Draining => match (self.facts.lost, self.facts.ended_by) {
+                (Some(lost), Some(ended_by)) if ended_by.is_gentle() => Some(Due::Lose(lost)),
+                _ => None,
             },
             State::Releasing => match self.facts.how {
                 Some(how) => Some(Due::End(how)),
@@ -96,6 +101,10 @@ impl<C: Deref<Target = Config>> Elector<C> {
     pub(super) fn carry_out<'a>(&mut self, now: Now, due: Due) -> Option<Event<'a>> {
         match due {
             Due::Demote(reason) => self.demote(now, reason, None),
+            Due::Lose(reason) => {
+                self.facts.ended_by = Some(reason);
+                Some(Event::Demoted { token: self.own_token()?, reason, to: None })
+            }
             Due::Lead => self.lead(now),
             Due::TellLate => {
                 self.facts.late_told = true;

@@ -110,6 +110,7 @@ impl<C: Deref<Target = Config>> Elector<C> {
         if !leads || self.facts.lost.is_some() || self.is_me(to) {
             return None;
         }
+        self.facts.told = self.facts.told.or(Some(Told::Resign));
         self.facts.heir = true;
         self.demote(now, Reason::Asked, Some(to))
     }
@@ -195,11 +196,9 @@ impl<C: Deref<Target = Config>> Elector<C> {
             how => how,
         };
         self.go(Cause::Ended);
-        let gave_up = matches!(
-            self.facts.ended_by,
-            Some(Reason::Resigned | Reason::Asked | Reason::SealFailed)
-        );
-        let wait_ns = if gave_up || self.facts.told == Some(Told::Resign) {
+        let gave_up = self.facts.told == Some(Told::Resign)
+            || self.facts.ended_by == Some(Reason::SealFailed);
+        let wait_ns = if gave_up {
             self.config.timing.sit_out_ns
         } else if self.facts.climb {
             0

@@ -170,7 +170,9 @@ impl<C: Deref<Target = Config>> Elector<C> {
             self.flight.take_if(|flight| flight.sent.after(attempt_ns) <= now.mono)
         {
             self.facts.down = true;
-            planted!(TimeOutConfirms: self.backing = self.attempts.last().map_or(self.backing, |last| last.1) => {});
+            planted!(TimeOutConfirms: {
+                self.backing = self.attempts.last().map_or(self.backing, |last| last.1);
+            } => {});
             self.failed(now, now.mono, flight.purpose != Purpose::Read);
         }
     }

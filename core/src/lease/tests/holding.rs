@@ -395,3 +395,14 @@ fn nothing_may_finish_in_a_term_that_ended_before_it_was_sealed() {
     assert_eq!(rig.elector.state(), State::Draining);
     assert!(!rig.may_finish());
 }
+
+#[test]
+fn a_term_that_is_lost_while_its_work_drains_is_told_so() {
+    let mut rig = Rig::leading();
+    assert_eq!(demoted(rig.input(Input::Resign { to: None })), Some(Reason::Resigned));
+    assert!(rig.may_finish());
+    assert_eq!(demoted(rig.input(Input::Disrupted)), Some(Reason::Disrupted));
+    assert!(!rig.may_finish());
+    assert!(matches!(rig.drained(), Some(Event::Ended { how: How::Lost, .. })));
+    assert_eq!(rig.wake, Wake::At(rig.now.mono.after(timing().sit_out_ns)), "it had resigned");
+}
