@@ -155,7 +155,7 @@ impl World {
             Some(Event::Stopped) => Some(Said::Stopped),
             _ => None,
         };
-        process.follow(now, self.setup.flaw);
+        process.follow(now);
         let request = step.request;
         self.arm(node);
         if let Some(said) = said {
@@ -390,17 +390,12 @@ impl World {
 }
 
 impl Process {
-    /// The work stops by itself at the deadline, wherever a renewal moves it, and at once where
-    /// nothing may finish any more: a draining term that is lost has no event of its own.
-    fn follow(&mut self, now: Now, flaw: Option<Flaw>) {
+    /// The work stops by itself at the deadline, wherever a renewal moves it.
+    fn follow(&mut self, now: Now) {
         let Some(work) = &mut self.work else { return };
-        let leads = matches!(self.elector.state(), State::Leading | State::Draining);
-        match self.elector.valid_until(now) {
-            Some(end) if self.elector.may_finish(now) => {
-                *work = Work::until(work.token, now, end);
-            }
-            _ if leads && flaw != Some(Flaw::NoDrain) => self.work = None,
-            _ => {}
+        let end = self.elector.valid_until(now).filter(|_| self.elector.may_finish(now));
+        if let Some(end) = end {
+            *work = Work::until(work.token, now, end);
         }
     }
 }
