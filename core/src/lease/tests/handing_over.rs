@@ -151,6 +151,38 @@ fn a_wish_found_with_an_unconfirmed_renewal_counts_too() {
 }
 
 #[test]
+fn a_wish_that_comes_while_the_work_drains_changes_nothing() {
+    let mut rig = Rig::leading();
+    let request = rig.next_request();
+    rig.perform(&request);
+    ask_for(&mut rig, "web-3");
+    rig.fail(Outcome::Unknown);
+    rig.next_request();
+    rig.input(Input::Resign { to: Some(label("web-2")) });
+    assert!(matches!(rig.answer(1), Some(Event::Renewed { .. })), "found and passed over");
+    rig.drained();
+    while rig.request.is_some() {
+        rig.answer(1);
+    }
+    let offered = RecordState::Offered { to: Some(label("web-2")), note: Note::EMPTY };
+    assert_eq!(rig.key.record().state, offered);
+}
+
+#[test]
+fn a_successor_without_a_reason_is_a_rival_not_force() {
+    let mut rig = Rig::leading();
+    rig.next_request();
+    rewrite(&mut rig.key, |record| LeaseRecord {
+        token: Token { term: Term::new(2).unwrap(), ..record.token },
+        state: RELEASED,
+        ..record
+    });
+    rig.answer(1);
+    rig.next_request();
+    assert_eq!(demoted(rig.answer(1)), Some(Reason::RivalSeen));
+}
+
+#[test]
 fn force_ends_the_holder_and_keeps_everyone_waiting_for_the_old_ttl() {
     let mut rig = Rig::leading();
     let before = rig.key.record().token;
@@ -161,9 +193,8 @@ fn force_ends_the_holder_and_keeps_everyone_waiting_for_the_old_ttl() {
     });
     rig.answer(1);
     rig.next_request();
-    rig.answer(1);
+    assert_eq!(demoted(rig.answer(1)), Some(Reason::Forced));
     assert!(!rig.may_start() && !rig.may_finish());
-    assert_eq!(demoted(rig.tick()), None, "said already");
     let record = rig.key.record();
     assert_eq!(record.token.term.get(), before.term.get() + 1);
     assert_eq!((record.ttl_ms, record.token.lineage), (TTL_MS, before.lineage));

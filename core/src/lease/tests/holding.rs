@@ -406,3 +406,36 @@ fn a_term_that_is_lost_while_its_work_drains_is_told_so() {
     assert!(matches!(rig.drained(), Some(Event::Ended { how: How::Lost, .. })));
     assert_eq!(rig.wake, Wake::At(rig.now.mono.after(timing().sit_out_ns)), "it had resigned");
 }
+
+#[test]
+fn work_that_outlasts_its_drain_budget_is_named_when_the_term_runs_out() {
+    let mut rig = Rig::leading();
+    rig.input(Input::Stop);
+    rig.pass(30_000);
+    rig.tick();
+    rig.request = None;
+    rig.drained();
+    rig.next_request();
+    let event = rig.fail(Outcome::Unknown);
+    assert!(matches!(event, Some(Event::Ended { how: How::DrainTimeout, .. })), "{event:?}");
+}
+
+#[test]
+fn a_record_that_was_edited_under_a_leader_is_said_and_ends_the_term_at_its_deadline() {
+    let mut rig = Rig::leading();
+    rig.next_request();
+    rig.fail(Outcome::Unknown);
+    rig.key.value = Some((b"{}".to_vec(), 99));
+    rig.next_request();
+    assert!(matches!(
+        rig.answer(1),
+        Some(Event::StoreFault(StoreFault::Malformed { .. }) | Event::RenewalLate { .. })
+    ));
+    assert!(rig.may_start(), "nobody else has it");
+    let mut event = None;
+    while demoted(event).is_none() {
+        event = if rig.request.is_some() { rig.answer(1) } else { rig.until_wake() };
+    }
+    assert_eq!(demoted(event), Some(Reason::DeadlinePassed));
+    assert_eq!(rig.key.text(), "{}", "and nothing is overwritten");
+}
