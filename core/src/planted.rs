@@ -65,7 +65,7 @@ mod bugs {
         LateAcknowledgementRevives,
         /// A renewal without an answer counts as confirmed.
         TimeOutConfirms,
-        /// The holder counts on its whole ttl, and the observer waits no longer than that.
+        /// An observer waits no longer than the ttl that it read.
         NoDriftMargin,
         /// The holder does not look at its clock.
         HolderIgnoresClock,

@@ -62,6 +62,8 @@ impl Stamp {
     #[must_use]
     pub const fn of(now: Now) -> Self {
         let wall_ns = match now.wall_ns {
+            // A nanosecond late, which every guard covers: 0 stands for no clock.
+            Some(0) => Some(NonZeroU64::MIN),
             Some(wall_ns) => NonZeroU64::new(wall_ns),
             None => None,
         };
@@ -184,6 +186,11 @@ mod tests {
     fn a_wall_clock_set_back_counts_as_nothing() {
         let stamp = Stamp::of(now(100, 5_000));
         assert_eq!(stamp.elapsed_ns(now(130, 20)), 30);
+    }
+
+    #[test]
+    fn a_wall_clock_at_its_origin_is_a_witness_too() {
+        assert_eq!(Stamp::of(now(100, 0)).elapsed_ns(now(110, 5_000)), 4_999);
     }
 
     #[test]

@@ -49,7 +49,8 @@ impl<C: Deref<Target = Config>> Elector<C> {
 
         let found = Base::of(&record, version);
         let before = self.base.replace(found);
-        let watched = core::mem::replace(&mut self.watched, true);
+        // Whatever else happens meanwhile, only `Standby` goes on watching.
+        let watched = self.state == State::Standby;
         let unchanged = watched && before.is_some_and(|base| base.same_write(&found));
         let same_owner = watched && before.is_some_and(|base| base.same_token(&found));
         let mine_to_climb = self.facts.climb
@@ -64,8 +65,11 @@ impl<C: Deref<Target = Config>> Elector<C> {
         self.floor = self.floor.max(found.term.get());
         if went_back.is_none() {
             // Two are found by the campaign that a good read leads to.
-            let lasting =
-                |fault: &FaultKind| matches!(fault, FaultKind::TooFar | FaultKind::Exhausted);
+            let lasting = |fault: &FaultKind| match fault {
+                FaultKind::TooFar => self.floor > reach,
+                FaultKind::Exhausted => self.floor >= Term::LAST.get(),
+                _ => false,
+            };
             self.facts.fault = self.facts.fault.filter(lasting);
         }
 
@@ -110,7 +114,7 @@ impl<C: Deref<Target = Config>> Elector<C> {
             self.due = self.due.min(self.until.max(again));
         }
         if core::mem::take(&mut self.facts.hinted) {
-            // A hint may be younger than this read; a flood of hints is no reason for one of reads.
+            // A hint may be younger than this read, so there is one more, after a pause.
             self.due = self.due.min(now.mono.after(self.config.timing.retry_ns));
         }
         let news = !same_owner || (self.facts.alive && !was_alive);
@@ -144,11 +148,10 @@ impl<C: Deref<Target = Config>> Elector<C> {
             (State::Standby, Some((record, version))) => {
                 let found = Base::of(&record, version);
                 let is_newest = record.token.lineage == self.lineage
-                    && (self.floor..Term::LAST.get()).contains(&found.term.get());
+                    && (self.floor..Term::LAST.get()).contains(&found.term.get())
+                    && self.base.is_none_or(|base| base.version != version);
                 if is_newest && self.is_free(&record) {
-                    self.floor = found.term.get();
                     self.base = Some(found);
-                    self.watched = false;
                     self.flight = None;
                     self.campaign(now);
                 } else if !self.base.is_some_and(|base| base.same_write(&found)) {
@@ -158,7 +161,10 @@ impl<C: Deref<Target = Config>> Elector<C> {
             (State::Standby, None) => self.look_again(now),
             (State::Sealing | State::Leading, Some((record, _))) => {
                 let asks = matches!(record.state, record::State::Held { ask: Some(_) });
-                if asks || self.own_token() != Some(record.token) {
+                let is_news = asks || self.own_token() != Some(record.token);
+                // One look between two renewals: a look takes a renewal's place.
+                if is_news && !self.facts.hinted {
+                    self.facts.hinted = true;
                     self.facts.doubt = true;
                     self.due = now.mono;
                 }
@@ -251,7 +257,14 @@ impl<C: Deref<Target = Config>> Elector<C> {
                     && record.instance == self.config.instance;
                 match (sent, base) {
                     (Some(sent), _) if ours && found.kind == Kind::Held => {
-                        self.won(now, version, record.attempt, sent)
+                        let said = self.won(now, version, record.attempt, sent);
+                        let asks = matches!(record.state, record::State::Held { ask: Some(_) });
+                        if asks && self.state == State::Sealing {
+                            // To be heard at the next read, before a renewal clears it.
+                            self.facts.doubt = true;
+                            self.due = now.mono;
+                        }
+                        said
                     }
                     (_, Some(base)) if base.same_write(&found) => {
                         self.base = Some(found);
@@ -297,7 +310,6 @@ impl<C: Deref<Target = Config>> Elector<C> {
         self.base =
             Some(Base { version, term: claim.term, nonce: claim.nonce, attempt, kind: Kind::Held });
         (self.known, self.floor) = (true, claim.term.get());
-        self.watched = false;
         self.backing = sent;
         self.attempts = Attempts::EMPTY;
         self.facts = Facts {
@@ -310,7 +322,7 @@ impl<C: Deref<Target = Config>> Elector<C> {
         let late = sent.elapsed_ns(now) >= self.config.stop_ns;
         let in_vain = self.facts.told.is_some() || planted!(LateElection: false => late);
         if in_vain {
-            self.facts.once = true;
+            self.facts.once = late;
             self.due = now.mono;
             self.go(Cause::WonInVain);
             return None;
@@ -324,7 +336,6 @@ impl<C: Deref<Target = Config>> Elector<C> {
 
     /// What was known of the record is void.
     pub(super) fn unsettle(&mut self) {
-        self.watched = false;
         self.claim = None;
         self.attempts = Attempts::EMPTY;
         // A wish to resign was for what this might have won.

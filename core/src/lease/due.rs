@@ -137,7 +137,8 @@ impl<C: Deref<Target = Config>> Elector<C> {
     pub(super) fn fault<'a>(&mut self, fault: StoreFault) -> Option<Event<'a>> {
         let kind = match fault {
             StoreFault::RecordGone => FaultKind::Gone,
-            StoreFault::Malformed { .. } | StoreFault::Newer { .. } => FaultKind::Unreadable,
+            StoreFault::Malformed { .. } => FaultKind::Malformed,
+            StoreFault::Newer { .. } => FaultKind::Newer,
             StoreFault::ForeignLineage { .. } => FaultKind::Foreign,
             StoreFault::WentBack { .. } => FaultKind::WentBack,
             StoreFault::BeyondMaxAdvance { .. } => FaultKind::TooFar,

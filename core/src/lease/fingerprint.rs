@@ -33,6 +33,9 @@ impl<C: Deref<Target = Config>> Elector<C> {
         hasher: &mut H,
     ) {
         self.state.hash(hasher);
+        if self.state == State::Stopped {
+            return;
+        }
         self.facts.hash(hasher);
         self.failures.min(16).hash(hasher);
         now.mono.since(self.last).hash(hasher);
@@ -47,7 +50,6 @@ impl<C: Deref<Target = Config>> Elector<C> {
             rename(Id::Lineage(self.lineage)).hash(hasher);
         }
         self.floor.hash(hasher);
-        self.watched.hash(hasher);
         if let Some(Base { version, term, nonce, attempt, kind }) = self.base {
             rename(Id::Version(version)).hash(hasher);
             (term, kind).hash(hasher);
@@ -58,7 +60,7 @@ impl<C: Deref<Target = Config>> Elector<C> {
             term.hash(hasher);
             rename(Id::Nonce(nonce)).hash(hasher);
         }
-        if self.holds() {
+        if self.holds() && !self.facts.over {
             self.age(self.backing, now).hash(hasher);
         }
         for (attempt, sent) in self.attempts.iter() {

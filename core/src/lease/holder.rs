@@ -28,14 +28,18 @@ impl<C: Deref<Target = Config>> Elector<C> {
         self.attempts = Attempts::EMPTY;
         self.facts.doubt = false;
         (self.facts.late, self.facts.late_told) = (false, false);
-        let late = self.left_ns(now, self.config.valid_ns) == 0;
-        if planted!(LateAcknowledgementRevives: false => late) {
+        self.facts.hinted = false;
+        if self.facts.over {
             return None;
         }
         self.backing = planted!(DeadlineFromAcknowledgement: Stamp::of(now) => sent);
         self.renew_after(sent);
         if self.state == State::Releasing {
             self.due = now.mono;
+            return None;
+        }
+        let ended = self.facts.lost.or(self.facts.ended_by.filter(|reason| !reason.is_gentle()));
+        if ended.is_some() {
             return None;
         }
         Some(Event::Renewed { until: self.stop_at(now)? })
@@ -65,6 +69,7 @@ impl<C: Deref<Target = Config>> Elector<C> {
                 return None;
             }
         };
+        self.facts.fault = None;
         if self.own_token() != Some(record.token) {
             if record.token.lineage == self.lineage {
                 self.floor = self.floor.max(record.token.term.get());
@@ -130,7 +135,9 @@ impl<C: Deref<Target = Config>> Elector<C> {
         if self.state == State::Releasing {
             self.facts.how = Some(How::Lost);
         } else {
-            self.facts.lost = self.facts.lost.or(Some(reason));
+            // What forbids a release outweighs what allows it.
+            self.facts.lost =
+                self.facts.lost.filter(|lost| *lost != Reason::SealFailed).or(Some(reason));
         }
     }
 
@@ -209,7 +216,6 @@ impl<C: Deref<Target = Config>> Elector<C> {
         self.claim = None;
         self.flight = None;
         self.attempts = Attempts::EMPTY;
-        self.watched = false;
         self.facts = Facts {
             told: self.facts.told.filter(|told| *told == Told::Stop),
             climb: self.facts.climb,

@@ -71,8 +71,8 @@ pub enum Input<'a> {
     Stop,
     /// The host learned of a clock jump, a resumed image, a migration.
     Disrupted,
-    /// Somebody saw the record change, and perhaps what it became. A hint that is lost, late or
-    /// wrong costs time and nothing else.
+    /// Somebody saw the record change, and perhaps what it became: a record and its version as
+    /// the store gave them. A hint that is lost, late or repeated costs time and nothing else.
     Hint(Option<Entry<'a>>),
     /// While nothing is held: an operator's word that this token belongs to this lease. Its
     /// lineage and term become the ones known, and a store fault that blocked is over.
@@ -120,8 +120,6 @@ pub struct Elector<C> {
     floor: u64,
     /// The record that the next write is conditional on; none: the key is absent.
     base: Option<Base>,
-    /// Whether `base` has been watched since `seen`; otherwise the next read starts a new window.
-    watched: bool,
     /// When the state's own span is over. Standby: `base` is free, unless it changes. Sealing: its
     /// budget. Draining: the budget of its renewals.
     until: Mono,
@@ -170,7 +168,8 @@ enum Purpose {
     Read,
     Campaign,
     Renew,
-    Release,
+    /// And how the term ends, if it is applied.
+    Release(How),
 }
 
 /// What is so, and what has been told of it.
@@ -203,8 +202,11 @@ struct Facts {
     late_told: bool,
     /// Standby: the owner has proved that it is alive.
     alive: bool,
-    /// Standby: the record changed while a read of it was in flight.
+    /// Standby: the record changed while a read of it was in flight. Holding: a hint has been
+    /// followed since the last confirmed renewal.
     hinted: bool,
+    /// `valid_until` has passed by either clock, and for good, whatever a wall clock shows later.
+    over: bool,
     down: bool,
     down_told: bool,
     fault: Option<FaultKind>,
@@ -220,7 +222,8 @@ enum Told {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum FaultKind {
     Gone,
-    Unreadable,
+    Malformed,
+    Newer,
     Foreign,
     WentBack,
     TooFar,
@@ -239,7 +242,6 @@ impl<C: Deref<Target = Config>> Elector<C> {
             lineage: Lineage(0),
             floor: 0,
             base: None,
-            watched: false,
             until: now.mono,
             by_age: false,
             claim: None,
@@ -335,7 +337,7 @@ impl<C: Deref<Target = Config>> Elector<C> {
     /// What is left of a span that began with the attempt that backs the term; 0 for a sample
     /// that would disrupt it.
     fn left_ns(&self, now: Now, span_ns: u64) -> u64 {
-        if self.holds() && !self.is_disruption(now) {
+        if self.holds() && !self.facts.over && !self.is_disruption(now) {
             span_ns.saturating_sub(planted!(HolderIgnoresClock: 0 => self.backing.elapsed_ns(now)))
         } else {
             0

@@ -3,6 +3,7 @@
 use core::ops::Deref;
 
 use super::{Config, Elector, Flight, Purpose, State, Wake};
+use crate::observe::How;
 use crate::record::Kind;
 use crate::store::{Body, Draft, OpId, Request};
 use crate::time::{MILLISECOND_NS, Now, Stamp};
@@ -34,7 +35,8 @@ impl<C: Deref<Target = Config>> Elector<C> {
             State::Draining if self.facts.doubt => Some(Purpose::Read),
             State::Draining => Some(Purpose::Renew),
             State::Releasing if self.facts.doubt => Some(Purpose::Read),
-            State::Releasing => Some(Purpose::Release),
+            State::Releasing if self.facts.heir => Some(Purpose::Release(How::Offered)),
+            State::Releasing => Some(Purpose::Release(How::Released)),
             State::Stopped => None,
         }
     }
@@ -45,8 +47,8 @@ impl<C: Deref<Target = Config>> Elector<C> {
         self.attempts.push(attempt, Stamp::of(now));
         let Timing { ttl_ms, grace_ms, .. } = self.config.timing;
         let (kind, ttl_ms) = match purpose {
-            Purpose::Release if self.facts.heir => (Kind::Offered, grace_ms),
-            Purpose::Release => (Kind::Released, ttl_ms),
+            Purpose::Release(How::Offered) => (Kind::Offered, grace_ms),
+            Purpose::Release(_) => (Kind::Released, ttl_ms),
             _ => (Kind::Held, ttl_ms),
         };
         let draft = Draft {

@@ -30,6 +30,8 @@ impl<C: Deref<Target = Config>> Elector<C> {
     fn judge_clock(&mut self, now: Now, disrupted: bool) {
         let disrupted = planted!(DisruptionIgnored: false => disrupted || self.is_disruption(now));
         self.last = now.mono;
+        let over = self.holds() && self.left_ns(now, self.config.valid_ns) == 0;
+        self.facts.over |= planted!(LateAcknowledgementRevives: false => over);
         if disrupted {
             self.disrupt(now);
         }
@@ -38,8 +40,12 @@ impl<C: Deref<Target = Config>> Elector<C> {
     /// Stamps and windows from before count no more, and nothing is released.
     fn disrupt(&mut self, now: Now) {
         self.flight = None;
-        self.watched = false;
-        self.due = now.mono;
+        // Not at once: a clock that is broken for long would ask the store without a pause. A stay
+        // away goes on, as far as a clock that jumped still tells.
+        let soon = now.mono.after(self.config.timing.retry_ns);
+        let latest = now.mono.after(self.config.timing.sit_out_ns);
+        let stays = self.state == State::Observing;
+        self.due = if stays { self.due.max(soon).min(latest) } else { soon };
         match self.state {
             State::Sealing | State::Leading | State::Draining => self.lose(Reason::Disrupted),
             State::Releasing => self.facts.how = Some(How::Lost),
@@ -109,21 +115,24 @@ impl<C: Deref<Target = Config>> Elector<C> {
                     _ => self.observe(now, outcome),
                 }
             }
-            (Purpose::Campaign | Purpose::Renew | Purpose::Release, Outcome::Applied(version)) => {
+            (
+                Purpose::Campaign | Purpose::Renew | Purpose::Release(_),
+                Outcome::Applied(version),
+            ) => {
                 self.facts.down = false;
                 self.failures = 0;
                 let (attempt, sent) = self.attempts.last()?;
                 match flight.purpose {
                     Purpose::Campaign => self.won(now, version, attempt, sent),
                     Purpose::Renew => self.confirmed(now, version, attempt, sent),
-                    Purpose::Release | Purpose::Read => {
-                        self.facts.how =
-                            Some(if self.facts.heir { How::Offered } else { How::Released });
+                    Purpose::Release(how) => {
+                        self.facts.how = Some(how);
                         None
                     }
+                    Purpose::Read => None,
                 }
             }
-            (Purpose::Campaign | Purpose::Renew | Purpose::Release, Outcome::Gone) => {
+            (Purpose::Campaign | Purpose::Renew | Purpose::Release(_), Outcome::Gone) => {
                 if self.holds() {
                     self.lose(Reason::RecordGone);
                     None
@@ -132,7 +141,7 @@ impl<C: Deref<Target = Config>> Elector<C> {
                 }
             }
             (
-                Purpose::Campaign | Purpose::Renew | Purpose::Release,
+                Purpose::Campaign | Purpose::Renew | Purpose::Release(_),
                 Outcome::Conflict | Outcome::Undecided,
             ) => {
                 self.facts.down = false;

@@ -525,3 +525,21 @@ fn an_unreachable_store_is_said_once_and_when_it_is_back() {
     assert_eq!(rig.wake, Wake::Now, "a second event waits for the next step");
     assert_eq!(rig.until_wake(), Some(Event::StoreUp));
 }
+
+#[test]
+fn what_was_won_after_a_wish_to_stop_is_released_until_that_works() {
+    let mut rig = Rig::new(Key::default());
+    rig.tick();
+    rig.answer(1);
+    rig.input(Input::Stop);
+    rig.answer(1);
+    rig.fail(Outcome::Undecided);
+    while rig.elector.state() != State::Stopped {
+        if rig.request.is_some() {
+            rig.answer(1);
+        } else {
+            rig.until_wake();
+        }
+    }
+    assert_eq!(rig.key.record().state, RELEASED);
+}

@@ -379,3 +379,63 @@ fn a_lost_record_is_replaced_by_a_tombstone_above_which_the_next_term_is() {
     let token = drafted(&rig.next_request()).token;
     assert_eq!((token.lineage, token.term.get()), (after.lineage, 13));
 }
+
+#[test]
+fn a_wish_that_came_before_the_election_was_known_is_heard() {
+    let mut rig = Rig::new(Key::default());
+    rig.tick();
+    rig.answer(1);
+    let request = rig.request.take().unwrap();
+    rig.perform(&request);
+    ask_for(&mut rig, "web-2");
+    rig.request = Some(request);
+    rig.fail(Outcome::Unknown);
+    rig.next_request();
+    assert!(matches!(rig.answer(1), Some(Event::Elected { .. })));
+    rig.input(Input::Sealed(rig.elector.token().unwrap()));
+    assert_eq!(demoted(rig.answer(1)), Some(Reason::Asked));
+}
+
+#[test]
+fn hints_of_whatever_do_not_keep_a_leader_from_renewing() {
+    let mut rig = Rig::leading();
+    let mut stale = Key::default();
+    stale.put(&rival(1, HELD));
+    let end = rig.now.mono.after(60_000 * MS);
+    while rig.now.mono < end {
+        rig.input(Input::Hint(Some(entry(&stale))));
+        if rig.request.is_some() {
+            rig.answer(1);
+        }
+        rig.pass(100);
+    }
+    assert!(rig.may_start());
+}
+
+#[test]
+fn a_hint_from_nowhere_blocks_nobody() {
+    let mut rig = Rig::new(held_by_rival(7));
+    rig.tick();
+    rig.answer(1);
+    let mut wrong = rig.key.clone();
+    rewrite(&mut wrong, |record| LeaseRecord {
+        token: Token { term: Term::new(5_000_000).unwrap(), ..record.token },
+        state: RELEASED,
+        ..record
+    });
+    rig.input(Input::Hint(Some(entry(&wrong))));
+    rig.run_while(|state| state != State::Sealing);
+    assert_eq!(rig.elector.token().unwrap().term.get(), 8);
+}
+
+#[test]
+fn a_hint_that_contradicts_what_was_read_at_its_version_is_not_acted_on() {
+    let mut rig = Rig::new(held_by_rival(7));
+    rig.tick();
+    rig.answer(1);
+    let version = entry(&rig.key).version;
+    let lie = Entry { record: Ok(rival(7, RELEASED)), version, age_ns: None };
+    rig.input(Input::Hint(Some(lie)));
+    assert_eq!(rig.elector.state(), State::Standby);
+    assert_eq!(rig.request.map(|request| request.body), Some(Body::Read));
+}

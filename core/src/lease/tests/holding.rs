@@ -439,3 +439,107 @@ fn a_record_that_was_edited_under_a_leader_is_said_and_ends_the_term_at_its_dead
     assert_eq!(demoted(event), Some(Reason::DeadlinePassed));
     assert_eq!(rig.key.text(), "{}", "and nothing is overwritten");
 }
+
+#[test]
+fn what_was_over_by_a_wall_clock_stays_over_when_that_is_set_back() {
+    let mut rig = Rig::leading();
+    rig.next_request();
+    let wall_ns = rig.now.wall_ns;
+    rig.now.wall_ns = wall_ns.map(|wall_ns| wall_ns + 20_000 * MS);
+    assert_eq!(demoted(rig.tick()), Some(Reason::DeadlinePassed));
+    assert!(!rig.may_finish());
+    rig.now.wall_ns = wall_ns;
+    assert!(!rig.may_finish());
+    assert_eq!(rig.answer(1), None, "a late acknowledgement changes nothing");
+    assert!(!rig.may_finish() && !rig.may_start());
+}
+
+#[test]
+fn nothing_is_released_after_a_disruption_whatever_ended_the_term() {
+    let mut rig = Rig::leading();
+    let token = rig.elector.token().unwrap();
+    let event = rig.input(Input::SealRefused { token, floor: None });
+    assert_eq!(demoted(event), Some(Reason::SealFailed));
+    rig.input(Input::Disrupted);
+    rig.request = None;
+    assert!(matches!(rig.drained(), Some(Event::Ended { how: How::Lost, .. })));
+    assert_eq!(rig.request, None);
+}
+
+#[test]
+fn a_refused_term_is_not_said_to_be_renewed() {
+    let mut rig = Rig::leading();
+    let token = rig.elector.token().unwrap();
+    rig.next_request();
+    rig.input(Input::SealRefused { token, floor: Some(9) });
+    assert_eq!(rig.answer(1), None);
+}
+
+#[test]
+fn the_end_is_what_was_written_not_what_is_wished_since() {
+    let mut rig = Rig::leading();
+    rig.input(Input::Resign { to: None });
+    rig.drained();
+    rig.input(Input::Resign { to: Some(Label::new("web-2").unwrap()) });
+    rig.heir = None;
+    assert!(matches!(rig.answer(1), Some(Event::Ended { how: How::Released, .. })));
+    assert_eq!(rig.key.record().state, RELEASED);
+}
+
+#[test]
+fn a_disruption_does_not_shorten_the_time_away() {
+    let mut rig = Rig::leading();
+    rig.input(Input::Resign { to: None });
+    rig.drained();
+    rig.answer(1);
+    let away_until = rig.wake;
+    rig.pass(1);
+    rig.input(Input::Disrupted);
+    assert_eq!((rig.request, rig.wake), (None, away_until));
+}
+
+#[test]
+fn while_a_declared_wall_clock_is_missing_the_store_is_left_alone() {
+    let mut rig = Rig::new(Key::default());
+    let wall_ns = rig.now.wall_ns.take();
+    for _ in 0..100 {
+        rig.until_wake();
+        assert_eq!(rig.request, None);
+        assert_eq!(rig.wake, Wake::At(rig.now.mono.after(timing().retry_ns)), "and no spin");
+    }
+    rig.now.wall_ns = wall_ns;
+    rig.lead();
+}
+
+#[test]
+fn each_fault_of_a_record_is_said_under_a_leader_and_again_after_it_was_mended() {
+    let mut rig = Rig::leading();
+    let good = rig.key.clone();
+    let said = |rig: &mut Rig, value: &[u8]| {
+        rig.key.value = Some((value.to_vec(), 99));
+        while rig.request.is_none() {
+            rig.until_wake();
+        }
+        match rig.request.unwrap().body {
+            Body::Read => rig.answer(1),
+            Body::Write { .. } => {
+                rig.fail(Outcome::Unknown);
+                rig.next_request();
+                rig.answer(1)
+            }
+        }
+    };
+    let fault = |event| match event {
+        Some(Event::StoreFault(fault)) => Some(fault),
+        _ => None,
+    };
+    let newer = Some(StoreFault::Newer { format: 2 });
+    let malformed = Some(StoreFault::Malformed { offset: 0 });
+    assert_eq!(fault(said(&mut rig, b"")), malformed);
+    assert_eq!(fault(said(&mut rig, b"")), None);
+    assert_eq!(fault(said(&mut rig, b"{\"format\":2,")), newer);
+    rig.key = good;
+    rig.next_request();
+    rig.answer(1);
+    assert_eq!(fault(said(&mut rig, b"")), malformed);
+}
