@@ -129,7 +129,7 @@ impl fmt::Display for Reason {
             Self::Refused => "a fence knows a later holder: the lease store was rolled back",
             Self::SealFailed => "a resource could not be sealed",
             Self::Twin => "a copy of this process holds it too",
-            Self::Disrupted => "the clock jumped",
+            Self::Disrupted => "the clock jumped, or a declared clock is missing",
             Self::Resigned => "resigned",
             Self::Asked => "asked to hand it over",
             Self::Stopped => "told to stop",

@@ -69,6 +69,8 @@ mod bugs {
         NoDriftMargin,
         /// The holder does not look at its clock.
         HolderIgnoresClock,
+        /// Work may start until it has to be over.
+        StartsUntilValid,
         /// Time that only the wall clock saw is not counted.
         WallIsNoWitness,
         /// A disruption is passed over.

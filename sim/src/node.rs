@@ -112,6 +112,17 @@ pub(crate) struct Memory {
     pub(crate) busy: (u64, u32),
 }
 
+impl Process {
+    /// Whether it says that work may start although `stop_at` has passed, by whichever write
+    /// could back its term.
+    pub(crate) fn starts_too_late(&self, now: Now) -> bool {
+        let timing = self.elector.config().timing();
+        let start_ns = timing.valid_ns().saturating_sub(timing.drain_ns);
+        let backed = |(_, sent): &(Nonce, Mono)| now.mono < sent.after(start_ns);
+        self.elector.may_start(now) && !self.memory.sent.iter().rev().any(backed)
+    }
+}
+
 /// The work of one term.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Work {

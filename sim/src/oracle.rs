@@ -40,6 +40,8 @@ pub enum Invariant {
     /// The deadline is never later than the sending of a write that was applied, plus the ttl less
     /// margins.
     Deadline,
+    /// Nothing may start from `stop_at` on, at whatever instant the host asks.
+    Start,
     /// What may not start or finish any more, never may again under that token.
     OverForGood,
     /// A term that is over before it is confirmed is not announced.

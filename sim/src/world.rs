@@ -375,6 +375,10 @@ impl World {
         let at_ns = self.at_ns;
         let mut somebody = false;
         for (node, state) in (0u8..).zip(&self.nodes) {
+            let now = state.clock.now(at_ns);
+            if state.process.as_ref().is_some_and(|process| process.starts_too_late(now)) {
+                self.judge.object(Invariant::Start, at_ns, node);
+            }
             let Some(token) = state.acts(at_ns) else { continue };
             if somebody {
                 self.judge.object(Invariant::Exclusivity, at_ns, node);

@@ -75,7 +75,8 @@ pub enum Input<'a> {
     /// the store gave them. A hint that is lost, late or repeated costs time and nothing else.
     Hint(Option<Entry<'a>>),
     /// While nothing is held: an operator's word that this token belongs to this lease. Its
-    /// lineage and term become the ones known, and a store fault that blocked is over.
+    /// lineage and term become the ones known, and a store fault that blocked is over. Where the
+    /// record is gone, [`operator::init`](crate::operator::init) is what mends it.
     Adopt(Token),
 }
 
@@ -290,7 +291,10 @@ impl<C: Deref<Target = Config>> Elector<C> {
     pub fn may_start(&self, now: Now) -> bool {
         self.state == State::Leading
             && self.facts.lost.is_none()
-            && self.left_ns(now, self.config.stop_ns) > 0
+            && self.left_ns(
+                now,
+                planted!(StartsUntilValid: self.config.valid_ns => self.config.stop_ns),
+            ) > 0
     }
 
     /// Whether started work may still finish: leading or draining, and before `valid_until`. Never

@@ -68,7 +68,7 @@ impl fmt::Display for Plan {
         writeln!(f, "a dead holder is replaced within {}", AtLeast(self.takeover_ns))?;
         writeln!(
             f,
-            "{} lost renewals cost nothing, with a pause of {}",
+            "{} lost renewals in a row, each repeated at once, cost nothing, with a pause of {}",
             self.lost_renewals,
             AtMost(pause_ns)
         )?;

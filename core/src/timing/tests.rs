@@ -395,7 +395,7 @@ fn a_plan_says_its_promises_in_words() {
         plan.to_string(),
         "a ttl of 10300 ms, renewed every 3433 ms, each attempt within 100 ms\n\
          a dead holder is replaced within 12000 ms\n\
-         18 lost renewals cost nothing, with a pause of 1000 ms\n\
+         18 lost renewals in a row, each repeated at once, cost nothing, with a pause of 1000 ms\n\
          a pause of 4264 ms costs nothing, with 2 lost renewals\n\
          cut off from the store, a holder starts nothing after 8198 ms, and has 2000 ms to end its \
          work\n\

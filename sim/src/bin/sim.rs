@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use leasehold_sim::swarm::{Beyond, Regime};
 use leasehold_sim::world::Count;
-use leasehold_sim::{Flaw, Invariant, Report, Source, run};
+use leasehold_sim::{Decision, Flaw, Invariant, Report, Source, run};
 
 const HELP: &str = "\
 Attacks leasehold's elector and fence in virtual time.
@@ -31,6 +31,10 @@ macro_rules! say {
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if matches!(arguments.first().map(String::as_str), Some("help" | "-h" | "--help")) {
+        say!("{HELP}");
+        return ExitCode::SUCCESS;
+    }
     match Command::parse(&arguments) {
         Ok(command) => command.run(),
         Err(wrong) => {
@@ -62,7 +66,10 @@ impl Command {
         }
         while let Some(argument) = rest.next() {
             match argument.as_str() {
-                "--seeds" => command.seeds = Some(number(rest.next())?),
+                "--seeds" => match number(rest.next())? {
+                    0 => return Err("--seeds 0 would show nothing".to_owned()),
+                    seeds => command.seeds = Some(seeds),
+                },
                 "--from" => command.from = number(rest.next())?,
                 "--json" => command.json = true,
                 option if command.verb == "seed" => {
@@ -100,7 +107,10 @@ impl Command {
             tell(*failed, Regime::of(*failed));
         }
         for seed in &total.failed {
-            eprintln!("failed: sim seed {seed}{}", options(Regime::of(*seed)));
+            let (setup, source) = Regime::of(*seed).world(*seed);
+            let what: Vec<_> = run(setup, source).failures().map(|one| one.invariant).collect();
+            let options = options(Regime::of(*seed));
+            eprintln!("failed: {what:?}, again: cargo xtask sim seed {seed}{options}");
         }
         if self.json {
             say!(
@@ -135,6 +145,9 @@ impl Command {
                 total.excused
             );
             say!("{} seeds failed", total.failed.len());
+            if total.seeds < seeds {
+                say!("stopped early: {} of {seeds} seeds were run", total.seeds);
+            }
         }
         total.failed.is_empty()
     }
@@ -278,6 +291,7 @@ const fn bug_breaks(bug: leasehold_core::planted::Bug) -> Invariant {
     use leasehold_core::planted::Bug;
     match bug {
         Bug::DeadlineFromAcknowledgement | Bug::TimeOutConfirms => Invariant::Deadline,
+        Bug::StartsUntilValid => Invariant::Start,
         Bug::LateAcknowledgementRevives => Invariant::OverForGood,
         Bug::NoDriftMargin
         | Bug::HolderIgnoresClock
@@ -405,7 +419,15 @@ fn parse_regime<'a>(
         return Ok(());
     }
     let value = rest.next().ok_or_else(|| format!("{option} needs a value"))?;
-    let unknown = || format!("{option} {value} is unknown");
+    let unknown = || {
+        let beyond: Vec<_> = Beyond::ALL.iter().map(|one| one.name()).collect();
+        let flaws: Vec<_> = Flaw::LAYERS.iter().chain(Flaw::BUGS).map(|one| one.name()).collect();
+        let (beyond, flaws) = (beyond.join(" "), flaws.join(" "));
+        format!(
+            "{option} {value} is unknown\n  --beyond takes one of {beyond}\n  --flaw takes one of \
+             {flaws}\n  --drift takes how many times the declared bound clocks may drift"
+        )
+    };
     match option {
         "--beyond" => {
             let mut all = Beyond::ALL.iter();
@@ -459,12 +481,20 @@ fn tell(seed: u64, regime: Regime) -> bool {
     for (number, node) in replayed.nodes.iter().enumerate() {
         say!("  node {number}: {node:?}");
     }
-    for decision in &report.tape.0 {
+    // What was decided before the last of them, in order; a message's fate has no time of its own.
+    let until_ns = report.violations.iter().map(|one| one.at_ns).max().unwrap_or(u64::MAX);
+    let mut decisions = report.tape.0.clone();
+    decisions.retain(|one| !matches!(one, Decision::Fault(at_ns, _) if *at_ns > until_ns));
+    decisions.sort_by_key(|one| match one {
+        Decision::Fault(at_ns, _) => *at_ns,
+        Decision::Fate(..) => u64::MAX,
+    });
+    for decision in &decisions {
         say!("  {decision:?}");
     }
     let again = run(replayed, Source::Tape(report.tape.clone()));
     say!("  trace {:016x}, from the tape alone {:016x}", report.trace, again.trace);
     say!("  {:?}", report.count);
-    say!("again: sim seed {seed}{}", options(regime));
+    say!("again: cargo xtask sim seed {seed}{}", options(regime));
     report.failures().next().is_none()
 }

@@ -35,8 +35,9 @@ type Row = (&'static str, fn(&Situation) -> bool);
 const NO_ROW: Row = ("no row", |asked| asked.row.is_none());
 const RETIRED: Row = ("retired", |asked| asked.on(|row, _| row.retired));
 const UNSEALED: Row = ("floor is 0", |asked| asked.on(|row, _| row.floor == 0));
-const FOREIGN: Row =
-    ("another lineage", |asked| asked.on(|row, _| row.floor != 0 && row.lineage != OURS));
+const FOREIGN: Row = ("floor is not 0, another lineage", |asked| {
+    asked.on(|row, _| row.floor != 0 && row.lineage != OURS)
+});
 const BELOW: Row = ("term < floor", |asked| asked.on(|row, term| term < row.floor));
 const NOT_ABOVE: Row = ("term <= floor", |asked| asked.on(|row, term| term <= row.floor));
 const ABOVE: Row = ("term > floor", |asked| asked.on(|row, term| term > row.floor));

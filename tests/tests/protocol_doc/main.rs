@@ -13,6 +13,7 @@ use std::{env, fs, process};
 use leasehold_core::fence::Advance;
 use leasehold_core::label::{Label, Name};
 use leasehold_core::lease::{Authority, Cause, Config, Elector, State, TABLE};
+use leasehold_core::observe::Reason;
 use leasehold_core::record::{self, LeaseRecord};
 use leasehold_core::store::Version;
 use leasehold_core::time::{Clocks, Drift, MILLISECOND_NS, Mono, Now};
@@ -24,8 +25,9 @@ const BLESS: &str = "LEASEHOLD_BLESS";
 /// A block's name, and what it is made by.
 type Block = (&'static str, fn() -> String);
 
-const BLOCKS: [Block; 11] = [
+const BLOCKS: [Block; 12] = [
     ("record-example", record_example),
+    ("reasons", reasons),
     ("lease-transitions", transitions),
     ("lease-diagram", diagram),
     ("seal-verdicts", fence::seal_verdicts),
@@ -140,6 +142,27 @@ fn example() -> String {
     let mut buffer = [0; record::MAX_LEN];
     let bytes = record::encode(&record, &mut buffer).expect("a record that fits");
     String::from_utf8(bytes.to_vec()).expect("ASCII")
+}
+
+fn reasons() -> String {
+    let all = [
+        Reason::DeadlinePassed,
+        Reason::RivalSeen,
+        Reason::Forced,
+        Reason::RecordGone,
+        Reason::Refused,
+        Reason::SealFailed,
+        Reason::Twin,
+        Reason::Disrupted,
+        Reason::Resigned,
+        Reason::Asked,
+        Reason::Stopped,
+    ];
+    let rows = all.map(|reason| {
+        let may_finish = if reason.is_gentle() { "yes" } else { "no" };
+        format!("| `{reason:?}` | {may_finish} | {reason} |\n")
+    });
+    format!("| reason | may finish | in words |\n|---|---|---|\n{}", rows.concat())
 }
 
 fn transitions() -> String {
