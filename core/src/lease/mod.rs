@@ -108,6 +108,60 @@ pub enum Wake {
 ///
 /// It holds no text, no clock and no socket; it is never saved and never restored, since
 /// authority is not copied.
+///
+/// ```
+/// use leasehold_core::label::{Label, Name};
+/// use leasehold_core::lease::{Authority, Config, Elector, Input, Step};
+/// use leasehold_core::observe::Event;
+/// use leasehold_core::record::{self, MAX_LEN};
+/// use leasehold_core::store::{Body, Entry, Outcome, Version};
+/// use leasehold_core::time::{Clocks, Drift, Mono, Now};
+/// use leasehold_core::timing::Timing;
+/// use leasehold_core::token::Nonce;
+///
+/// let timing = Timing::from_ttl(10_000, 500_000_000, 100_000_000, Drift::DEFAULT);
+/// let clocks = Clocks { wall: false, resolution_ns: 1 };
+/// let holder = Label::new("web-1").unwrap();
+/// let config = Config::new(Nonce(1), holder, timing, Authority::LocalObservation, clocks);
+/// let config = config.unwrap();
+/// let mut now = Now { mono: Mono(1), wall_ns: None }; // a real host reads its clock
+/// let mut elector = Elector::new(&config, now, 0x5a17); // and draws its salt
+///
+/// let mut key: Vec<u8> = Vec::new(); // a store with one key, which keeps nothing
+/// let mut writes = 0u8;
+/// let mut input = Input::Tick;
+/// while !elector.may_start(now) {
+///     now.mono = now.mono.after(1_000_000);
+///     let Step { request, event, .. } = elector.step(now, input);
+///     // The answer to a request may ask again at once.
+///     input = match (request, event) {
+///         (Some(request), _) => {
+///             let version = Version::new(&[writes]).unwrap();
+///             let outcome = match request.body {
+///                 Body::Read if writes == 0 => Outcome::Absent,
+///                 Body::Read => Outcome::Entry(Entry {
+///                     record: record::decode_named("job", &key),
+///                     version,
+///                     age_ns: None,
+///                 }),
+///                 Body::Write { expect, .. } if expect != (writes > 0).then_some(version) => {
+///                     Outcome::Conflict
+///                 }
+///                 Body::Write { draft, .. } => {
+///                     let record = draft.record(Name::new("job").unwrap(), holder, None);
+///                     key = record::encode(&record, &mut [0; MAX_LEN]).unwrap().to_vec();
+///                     writes += 1;
+///                     Outcome::Applied(Version::new(&[writes]).unwrap())
+///                 }
+///             };
+///             Input::Done { op: request.op, outcome, salt: 0x5a18 }
+///         }
+///         (None, Some(Event::Elected { token })) => Input::Sealed(token), // seal first
+///         _ => Input::Tick,
+///     };
+/// }
+/// assert_eq!(elector.token().unwrap().term.get(), 1);
+/// ```
 #[derive(Debug)]
 pub struct Elector<C> {
     config: C,
