@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use leasehold_core::label::{LabelBuf, Name};
 use leasehold_core::lease::{self, Input, State, Step};
 use leasehold_core::observe::Event;
-use leasehold_core::store::{Body, Draft, Entry, Request, Version};
+use leasehold_core::store::{Body, Draft, Entry, Outcome, Request, Version};
 use leasehold_core::time::{Mono, Now};
 use leasehold_core::{record, wire};
 use wasm_bindgen::prelude::*;
@@ -51,6 +51,17 @@ impl Elector {
     /// A wire input, with its sample; gives a wire step. Bytes that are none change nothing.
     pub fn step(&mut self, input: &[u8]) -> Result<Vec<u8>, JsError> {
         let (now, input) = wire::decode_input(input)?;
+        let record = match input {
+            Input::Done { outcome: Outcome::Entry(entry), .. } | Input::Hint(Some(entry)) => {
+                entry.record.ok()
+            }
+            _ => None,
+        };
+        if record.is_some_and(|record| record.name.as_str() != self.name) {
+            return Err(JsError::new(
+                "the entry was read for another lease: use this one's `entry`",
+            ));
+        }
         if let Input::Resign { to } = input {
             self.to = to.map(Into::into);
         }

@@ -1,11 +1,10 @@
 //! `cargo xtask sim`: the simulator's own program, built as it has to be.
 
 use std::fs;
-use std::process::Command;
 
 use crate::Outcome;
 use crate::setup::Setup;
-use crate::workspace::{Workspace, run};
+use crate::workspace::Workspace;
 
 /// How many seeds CI tries: more than what found every planted bug, by orders of magnitude.
 const SEEDS: &str = "200000";
@@ -40,21 +39,13 @@ pub(crate) fn is_planted(build: &[u8]) -> bool {
 }
 
 fn simulate(workspace: &Workspace, arguments: &[&str]) -> Outcome {
-    let mut target = workspace.target.clone();
-    let mut environment = Vec::new();
-    if arguments.first() == Some(&"mutants") {
-        // In a folder of its own, so that no other build ever links what has bugs in it.
-        target.push("planted");
-        let folder = target.to_str().ok_or("the target folder's path is not UTF-8")?.to_owned();
-        environment = vec![("RUSTFLAGS", "--cfg planted".to_owned()), ("CARGO_TARGET_DIR", folder)];
-    }
-    let environment: Vec<_> =
-        environment.iter().map(|(key, value)| (*key, value.as_str())).collect();
-    workspace.cargo_with(
-        &["build", "--release", "--package", "leasehold-sim", "--bin", "sim"],
-        &environment,
-    )?;
-    let sim = target.join("release/sim");
-    eprintln!("$ sim {}", arguments.join(" "));
-    run(Command::new(sim).args(arguments))
+    let planted = workspace.target.join("planted");
+    let planted = planted.to_str().ok_or("the target folder's path is not UTF-8")?;
+    // In a folder of its own, so that no other build ever links what has bugs in it; and by the
+    // variable that outranks all others.
+    let environment =
+        [("CARGO_ENCODED_RUSTFLAGS", "--cfg\u{1f}planted"), ("CARGO_TARGET_DIR", planted)];
+    let environment: &[_] = if arguments.first() == Some(&"mutants") { &environment } else { &[] };
+    let sim = ["run", "--release", "--package", "leasehold-sim", "--bin", "sim", "--"];
+    workspace.cargo_with(&[&sim, arguments].concat(), environment)
 }

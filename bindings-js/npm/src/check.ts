@@ -29,9 +29,22 @@ export function bool(value: boolean, what: string): boolean {
   throw wrong(value, what, 'true or false');
 }
 
+/** What the engine itself says of a typed array, whatever a subclass or an own field says. */
+const typedArray = Object.getPrototypeOf(Uint8Array.prototype) as object;
+const internal = (name: string) =>
+  Object.getOwnPropertyDescriptor(typedArray, name)!.get! as (this: Uint8Array) => unknown;
+const brand = internal(Symbol.toStringTag as unknown as string);
+const bufferOf = internal('buffer');
+const offsetOf = internal('byteOffset');
+const lengthOf = internal('byteLength');
+
+/** A plain view of the same bytes: a length that lies would be written past its room in wasm. */
 export function bytes(value: Uint8Array, what: string): Uint8Array {
   // Not `instanceof`: test runners hand arrays from one realm to code in another.
-  if (Object.prototype.toString.call(value) === '[object Uint8Array]') return value;
+  if (ArrayBuffer.isView(value) && brand.call(value) === 'Uint8Array') {
+    const length = lengthOf.call(value) as number;
+    return new Uint8Array(bufferOf.call(value) as ArrayBuffer, offsetOf.call(value) as number, length);
+  }
   throw wrong(value, what, 'a Uint8Array');
 }
 

@@ -13,28 +13,48 @@ const MAX_VERSION_LEN = 40;
  * Room for the message being written, of which there is one at a time; and for one that is too
  * long, which the core refuses.
  */
-const buffer = new Uint8Array(2 * MAX_LEN);
-const view = new DataView(buffer.buffer);
+const room = new Uint8Array(2 * MAX_LEN);
+let taken = false;
 
 export class Writer {
+  readonly #buffer: Uint8Array;
+  readonly #view: DataView;
   #length = 0;
 
+  private constructor(buffer: Uint8Array) {
+    this.#buffer = buffer;
+    this.#view = new DataView(buffer.buffer);
+  }
+
+  /** One message. A getter among its fields may write another meanwhile, in room of its own. */
+  static message(write: (to: Writer) => void): Uint8Array {
+    const owns = !taken;
+    const to = new Writer(owns ? room : new Uint8Array(room.length));
+    taken = true;
+    try {
+      write(to);
+      return to.written();
+    } finally {
+      if (owns) taken = false;
+    }
+  }
+
   written(): Uint8Array {
-    return buffer.slice(0, this.#length);
+    return this.#buffer.slice(0, this.#length);
   }
 
   u8(value: number): void {
-    view.setUint8(this.#length, value);
+    this.#view.setUint8(this.#length, value);
     this.#length += 1;
   }
 
   u32(value: number, what: string): void {
-    view.setUint32(this.#length, u32(value, what));
+    this.#view.setUint32(this.#length, u32(value, what));
     this.#length += 4;
   }
 
   u64(value: bigint, what: string): void {
-    view.setBigUint64(this.#length, u64(value, what));
+    this.#view.setBigUint64(this.#length, u64(value, what));
     this.#length += 8;
   }
 
@@ -51,7 +71,7 @@ export class Writer {
     if (bytes(value, what).length > MAX_LEN) {
       throw new TypeError(`${what} is too long: give what \`Elector.entry\` gave`);
     }
-    buffer.set(value, this.#length);
+    this.#buffer.set(value, this.#length);
     this.#length += value.length;
   }
 

@@ -154,13 +154,13 @@ const STEP = 2;
 
 /** Throws a `TypeError` that names the argument which is wrong. */
 export function encodeInput(now: Now, input: Input): Uint8Array {
-  const to = new Writer();
-  to.u8(VERSION);
-  to.u8(INPUT);
-  to.u64(object(now, 'now').monoNs, 'now.monoNs');
-  to.optionalU64(now.wallNs, 'now.wallNs');
-  writeInput(to, object(input, 'input'));
-  return to.written();
+  return Writer.message((to) => {
+    to.u8(VERSION);
+    to.u8(INPUT);
+    to.u64(object(now, 'now').monoNs, 'now.monoNs');
+    to.optionalU64(now.wallNs, 'now.wallNs');
+    writeInput(to, object(input, 'input'));
+  });
 }
 
 /** Throws for bytes that no elector gives. */

@@ -161,7 +161,7 @@ test('no bytes make the core trap', () => {
       wire.decodeStep(machine.stepBytes(bytes));
       accepted += 1;
     } catch (error) {
-      assert.match(error.message, /^not a message of version 1/);
+      assert.match(error.message, /^(not a message of version 1|the entry was read for another)/);
     }
     record.decode('job', bytes);
   }
@@ -241,4 +241,44 @@ test('neither answers nor refusals leave anything in memory', () => {
   };
   const before = rounds(500);
   assert.equal(rounds(5_000), before);
+});
+
+test('an array that lies about its length is taken for what it is', () => {
+  class Short extends Uint8Array {
+    get length() {
+      return 4;
+    }
+  }
+  const { machine } = leader();
+  assert.throws(() => machine.stepBytes(new Short(8000).fill(0x41)));
+  const tick = wire.encodeInput(at(4), { type: 'Tick' });
+  assert.deepEqual(machine.stepBytes(Short.from(tick)), machine.stepBytes(tick));
+  assert.throws(
+    () => machine.stepBytes({ [Symbol.toStringTag]: 'Uint8Array', length: 5 }),
+    /Uint8Array/,
+  );
+  assert.equal(machine.state, 'Leading');
+});
+
+test('a getter that steps another elector leaves the message as it is', () => {
+  const { machine } = leader();
+  const { machine: other } = leader();
+  const now = {
+    monoNs: at(4).monoNs,
+    get wallNs() {
+      other.step(at(999_999), { type: 'Tick' });
+      return at(4).wallNs;
+    },
+  };
+  machine.step(now, { type: 'Tick' });
+  assert.equal(machine.state, 'Leading');
+});
+
+test('an entry that was read for another lease is refused', () => {
+  const { machine, value } = leader();
+  const entry = machine.entry(value, Uint8Array.of(1));
+  const other = new Elector(new Config(OPTIONS), 'another', at(0), 1n);
+  const { op } = other.step(at(0), { type: 'Tick' }).request;
+  assert.throws(() => other.step(at(1), done(op, { type: 'Entry', entry })), /another lease/);
+  assert.equal(other.state, 'Observing');
 });

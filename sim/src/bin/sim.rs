@@ -79,6 +79,11 @@ impl Command {
                 other => return Err(format!("unknown argument {other}")),
             }
         }
+        // `mutants` takes five ranges.
+        let seeds = command.seeds.unwrap_or(100_000).saturating_mul(5);
+        if command.from.checked_add(seeds).is_none() {
+            return Err("--from and --seeds go beyond 2^64-1".to_owned());
+        }
         Ok(command)
     }
 
@@ -222,8 +227,10 @@ impl Command {
 
     #[cfg(not(planted))]
     fn core_mutants(&self, _: u64) -> bool {
-        eprintln!("the core of this build has no bugs planted");
-        true
+        eprintln!(
+            "this build's core has no bugs planted: `cargo xtask sim mutants` makes one that has"
+        );
+        false
     }
 
     /// Looks for a bug in disjoint ranges of seeds.
