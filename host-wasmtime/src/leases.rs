@@ -215,7 +215,8 @@ impl Candidate {
     }
 
     /// Ends the work, then offers the lease to one holder or instance, and campaigns again after
-    /// a while. That one may take it at once, everyone else after the offer's grace.
+    /// a while. That one may take it at once, everyone else after the offer's grace. Where nothing
+    /// is held there is nothing to offer: a campaign under way is given up.
     ///
     /// # Errors
     /// [`BadText`] says what a label may be.

@@ -47,6 +47,7 @@ impl Workspace {
         cargo
             .args(arguments)
             .current_dir(&self.root)
+            .env("CARGO_TARGET_DIR", &self.target)
             .envs(environment.iter().copied())
             .env("LEASEHOLD_BIN", self.leasehold())
             .env("LEASEHOLD_CACHE", self.code_cache());
@@ -57,7 +58,11 @@ impl Workspace {
     pub(crate) fn cargo_output(&self, arguments: &[&str]) -> Outcome<String> {
         eprintln!("$ cargo {}", arguments.join(" "));
         let mut cargo = cargo_command();
-        cargo.args(arguments).current_dir(&self.root).stderr(Stdio::inherit());
+        cargo
+            .args(arguments)
+            .current_dir(&self.root)
+            .env("CARGO_TARGET_DIR", &self.target)
+            .stderr(Stdio::inherit());
         output(&mut cargo)
     }
 
@@ -92,7 +97,10 @@ pub(crate) fn output(command: &mut Command) -> Outcome<String> {
 }
 
 fn cargo_command() -> Command {
-    Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    // What is built for a target by name lies elsewhere, and old files would be taken for it.
+    cargo.env_remove("CARGO_BUILD_TARGET");
+    cargo
 }
 
 fn line(command: &Command) -> String {
