@@ -12,7 +12,7 @@ mod bindings {
 }
 
 pub(crate) use bindings::Protocol;
-pub(crate) use bindings::exports::leasehold::protocol::fence;
+pub(crate) use bindings::exports::leasehold::protocol::{fence, timing};
 pub(crate) use bindings::leasehold::protocol::types as wit;
 
 /// What the component asked for, in the order in which it did.

@@ -3,11 +3,12 @@
 use wasmtime::StoreContextMut;
 use wasmtime::component::Linker;
 
-use crate::guest::wit::{Done, Event, Input, Lineage, Misuse, Outcome, Sample, Token};
+use crate::guest::timing::Budget;
+use crate::guest::wit::{Authority, Done, Event, Input, Lineage, Misuse, Outcome, Sample, Token};
 use crate::guest::{Call, Host, fence, instantiate, linker, options};
 
 const TOKEN: Token = Token { lineage: Lineage { high: 0, low: 1 }, term: 1, nonce: 1 };
-const EXPORTS: usize = 11;
+const EXPORTS: usize = 13;
 
 #[test]
 fn an_export_entered_during_an_import_is_misuse_and_the_outer_call_goes_on() {
@@ -97,6 +98,20 @@ fn call_back(store: &mut StoreContextMut<'_, Host>) {
     let Some(protocol) = store.data_mut().callee.take() else { return };
     let elector = protocol.leasehold_protocol_elector();
     let rules = protocol.leasehold_protocol_fence();
+    let spans = protocol.leasehold_protocol_timing();
+    let timing = options("other").timing;
+    let budget = Budget {
+        detection_ns: 30_000_000_000,
+        p50_ns: 1_000_000,
+        p99_ns: 10_000_000,
+        pause_ns: 0,
+        drain_ns: 0,
+        tolerated: 2,
+        standbys: 1,
+        drift_ppm: 10_000,
+        resolution_ns: 1,
+        authority: Authority::LocalObservation,
+    };
     let answers: [_; EXPORTS] = [
         elector.call_open(&mut *store, &options("other")).unwrap().err(),
         elector.call_step(&mut *store, 1, &Input::Tick).unwrap().err(),
@@ -109,6 +124,8 @@ fn call_back(store: &mut StoreContextMut<'_, Host>) {
         rules.call_retire(&mut *store, None, TOKEN).unwrap().err(),
         rules.call_recover(&mut *store, None, TOKEN).unwrap().err(),
         rules.call_adopt(&mut *store, None, TOKEN).unwrap().err(),
+        spans.call_derive(&mut *store, budget).unwrap().err(),
+        spans.call_check(&mut *store, timing, 1).unwrap().err(),
     ];
     let host = store.data_mut();
     host.callee = Some(protocol);
