@@ -14,11 +14,11 @@ use crate::places::{self, Place};
 
 pub(crate) fn status(options: &Status) -> Result<ExitCode, Failure> {
     Name::chosen(&options.name).map_err(Failure::configuration)?;
-    let url = places::url(options.store.as_deref())?;
-    if !places::exists(options.store.as_deref())? {
+    let url = places::url(options.store.named())?;
+    if !places::exists(options.store.named())? {
         return absent(options, &url, false);
     }
-    let place = places::open(options.store.as_deref())?;
+    let place = places::open(options.store.named())?;
     match block_on(place.store.read(&format!("lease/{}", options.name)))? {
         Read::Absent => absent(options, &url, true),
         Read::Entry { value, age_ns, .. } => {

@@ -47,7 +47,7 @@ fn enough_descriptors() -> Result<(), Failure> {
 }
 
 async fn front(plan: Plan, keeper: &mut Keeper) -> Result<ExitCode, Failure> {
-    let place = places::open(plan.options.store.as_deref())?;
+    let place = places::open(plan.options.store.named())?;
     let engine = Engine::new(places::code_cache().as_deref()).map_err(broken)?;
     let options = Options {
         holder: plan.holder.clone(),

@@ -1,0 +1,59 @@
+//! The command line; each command's options have a file of their own.
+
+mod fence;
+mod run;
+mod status;
+
+use clap::{Args, Parser, Subcommand};
+
+pub(crate) use fence::{Fence, Resource};
+pub(crate) use run::Run;
+pub(crate) use status::Status;
+
+/// Run a command on one machine at a time, with a fencing token.
+#[derive(Debug, Parser)]
+#[command(version, propagate_version = true, disable_help_subcommand = true)]
+#[command(after_long_help = EXIT_CODES)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a command while a lease is held.
+    Run(Run),
+    /// Say who holds a lease.
+    Status(Status),
+    /// The guard at a resource: create it, seal it, look at it.
+    #[command(subcommand)]
+    Fence(Fence),
+}
+
+/// Where leases are kept.
+#[derive(Args, Debug)]
+pub(crate) struct StoreOption {
+    /// Where leases are kept: sqlite:PATH or ./PATH. Only those who share it exclude one another;
+    /// the default is one file per user and machine.
+    #[arg(long, env = "LEASEHOLD_STORE", value_name = "STORE")]
+    pub(crate) store: Option<String>,
+}
+
+impl StoreOption {
+    /// As it was given; none: this user's own.
+    pub(crate) fn named(&self) -> Option<&str> {
+        self.store.as_deref()
+    }
+}
+
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes:
+  120      lease lost, work stopped in time
+  121      lease lost, work had to be killed
+  122      lease lost, death in time not confirmed
+  124      wait over
+  75       not obtained
+  69       store unreachable
+  78       configuration
+  126/127  command cannot be run
+  else     the command's own, or 128+N if signal N ended it";

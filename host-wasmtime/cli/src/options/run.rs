@@ -1,0 +1,59 @@
+//! `leasehold run`.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::{EXIT_CODES, StoreOption};
+
+/// Run a command while a lease is held.
+///
+/// The command starts when the lease is won, and it and everything it started are dead before a
+/// rival's command can start: SIGTERM when the lease runs low without a confirmed renewal, SIGKILL
+/// after the grace. It finds the fencing token in its environment: LEASEHOLD_TOKEN, and
+/// LEASEHOLD_NAME, _LINEAGE, _TERM, _HOLDER, _STORE. Pass the token to every resource it writes to,
+/// and let the resource refuse older ones: `leasehold fence`.
+///
+/// What this cannot protect from, so that only the fence does: a machine that freezes whole and
+/// wakes too late, and leasehold's two processes, front and keeper, both killed or stopped. Killed,
+/// they take the command's own process with them, and nothing else that it started. On macOS
+/// descendants that leave the command's process group are not found.
+#[derive(Args, Debug)]
+#[command(after_long_help = EXIT_CODES)]
+pub(crate) struct Run {
+    /// The lease: 1 to 128 characters of A-Z a-z 0-9 . _ -
+    pub(crate) name: String,
+
+    #[command(flatten)]
+    pub(crate) store: StoreOption,
+
+    /// Give up after this long without the lease (exit 124). Default: wait for ever.
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(crate) wait: Option<Duration>,
+
+    /// Do not wait for a living holder (exit 75). A dead one's lease is taken over.
+    #[arg(long, conflicts_with = "wait")]
+    pub(crate) no_wait: bool,
+
+    /// How long others believe a holder that no longer renews.
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration, default_value = "15s")]
+    pub(crate) ttl: Duration,
+
+    /// What the command has between SIGTERM and SIGKILL.
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration, default_value = "3s")]
+    pub(crate) grace: Duration,
+
+    /// Who holds it, for people. Default: HOST:PID.
+    #[arg(long, value_name = "LABEL")]
+    pub(crate) holder: Option<String>,
+
+    /// Seal this resource with the token before the command starts, like
+    /// sqlite:payments.db#payments. May be repeated.
+    #[arg(long, value_name = "STORE#RESOURCE")]
+    pub(crate) seal: Vec<String>,
+
+    /// The command and its arguments, after --. No shell is involved.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
