@@ -11,6 +11,8 @@ pub(crate) const UNREACHABLE: u8 = 69;
 pub(crate) const NOT_OBTAINED: u8 = 75;
 /// The command line, the store's address or what is kept there is wrong.
 pub(crate) const CONFIGURATION: u8 = 78;
+/// The command ran for longer than it may.
+pub(crate) const MAX_RUN: u8 = 119;
 /// The lease was lost, and all work had stopped in time.
 pub(crate) const LOST: u8 = 120;
 /// The lease was lost, and the work had to be killed; it was dead in time.

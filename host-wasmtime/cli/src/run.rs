@@ -1,7 +1,15 @@
 //! `leasehold run`: the front, which holds the lease and has the keeper run the command.
 
 #[cfg(unix)]
+mod events;
+#[cfg(unix)]
 mod front;
+#[cfg(unix)]
+mod held;
+#[cfg(unix)]
+mod hold;
+#[cfg(unix)]
+mod outcome;
 #[cfg(unix)]
 mod signals;
 #[cfg(unix)]
@@ -12,6 +20,7 @@ mod work;
 use std::process::ExitCode;
 
 use leasehold_core::label::{Label, Name};
+use leasehold_core::token::Token;
 use leasehold_host::fence::Resource;
 
 use crate::exit::Failure;
@@ -23,6 +32,8 @@ struct Plan {
     options: options::Run,
     holder: String,
     resources: Vec<Resource>,
+    /// The token under which this process itself was started, by a `run` around it.
+    under: Option<Token>,
 }
 
 impl Plan {
@@ -36,7 +47,8 @@ impl Plan {
             options.seal.iter().map(|text| Resource::parse(text)).collect::<Result<_, _>>();
         let resources =
             resources.map_err(|error| Failure::configuration(format!("--seal: {error}")))?;
-        Ok(Self { options, holder, resources })
+        let under = std::env::var("LEASEHOLD_TOKEN").ok().and_then(|token| token.parse().ok());
+        Ok(Self { options, holder, resources, under })
     }
 }
 

@@ -44,6 +44,25 @@ pub(crate) struct Run {
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration, default_value = "3s")]
     pub(crate) grace: Duration,
 
+    /// Keep the lease for at least this long after it was won, even if the command ends earlier:
+    /// machines whose cron clocks differ by less do not run it one after the other.
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(crate) hold: Option<Duration>,
+
+    /// End a command that runs for longer than this: SIGTERM, SIGKILL after the grace (exit 119).
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(crate) max_run: Option<Duration>,
+
+    /// When the lease was lost or handed over, contend for it again and run the command anew,
+    /// until it ends by itself or a signal asks it to end.
+    #[arg(long)]
+    pub(crate) respawn: bool,
+
+    /// Tell a program what happens, one JSON object a line: to a file, or to the number of an
+    /// inherited descriptor, like --events 3 3>events.jsonl. Never to the command's stdout.
+    #[arg(long, value_name = "FD|FILE")]
+    pub(crate) events: Option<OsString>,
+
     /// Who holds it, for people. Default: HOST:PID.
     #[arg(long, value_name = "LABEL")]
     pub(crate) holder: Option<String>,

@@ -1,20 +1,23 @@
-//! The front: makes what waiting and working need, and ends the candidacy in order.
+//! The front: makes what waiting and working need, leads from one term to the next, and ends the
+//! candidacy in order.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
+use leasehold_core::time::Mono;
 use leasehold_core::token::Token;
 use leasehold_host::leases::Options;
-use leasehold_host::protocol::{Event, Misuse};
+use leasehold_host::protocol::{Event, Misuse, Status};
 use leasehold_host::{Candidate, Engine, Error, Leases};
-use rustix::process::{Resource, getrlimit};
+use rustix::process::{Resource, Signal, getrlimit};
 
 use super::Plan;
+use super::events::Events;
+use super::held::KILL_BUDGET;
+use super::outcome::{Loss, Outcome};
 use super::signals::Signals;
-use super::wait::{NotWon, wait};
-use super::work::{KILL_BUDGET, work};
 use crate::exit::{self, Failure, say};
-use crate::places;
+use crate::places::{self, Place};
 use crate::supervise::{self, Keeper};
 
 /// Open files that `run` gets along with.
@@ -22,18 +25,48 @@ const DESCRIPTORS: u64 = 64;
 /// How long an end that nobody waits for may take.
 const WITHDRAW: Duration = Duration::from_secs(2);
 
+/// One `run`, while it waits, works and holds.
+pub(super) struct Front {
+    pub(super) plan: Plan,
+    pub(super) place: Place,
+    pub(super) candidate: Candidate,
+    pub(super) keeper: Keeper,
+    pub(super) signals: Signals,
+    pub(super) events: Events,
+    /// Somebody asked the command to end: it is not to be run anew.
+    pub(super) told_to_end: bool,
+}
+
+/// A term that was won and sealed.
+pub(super) struct Led {
+    pub(super) token: Token,
+    pub(super) status: Status,
+    /// When it was won.
+    pub(super) since: Mono,
+}
+
+/// Why the lease was not won.
+pub(super) enum NotWon {
+    Signal(Signal),
+    Failure(Failure),
+}
+
+impl From<Failure> for NotWon {
+    fn from(failure: Failure) -> Self {
+        Self::Failure(failure)
+    }
+}
+
 pub(super) fn run(plan: Plan) -> Result<ExitCode, Failure> {
     enough_descriptors()?;
     // Before anything here makes a thread: the keeper lives as long as the thread that starts it.
-    let mut keeper = Keeper::start()
-        .map_err(|error| broken(format!("the keeper cannot be started: {error}")))?;
+    let keeper = start_keeper()?;
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(broken)?;
-    let code = runtime.block_on(front(plan, &mut keeper));
+    let code = runtime.block_on(async { Front::open(plan, keeper).await?.lead().await });
     // A store that hangs must not keep the exit waiting.
     runtime.shutdown_background();
-    keeper.close();
-    code
+    code.map(Into::into)
 }
 
 /// With fewer, some part would fail in the middle, and not all of them in words.
@@ -46,65 +79,99 @@ fn enough_descriptors() -> Result<(), Failure> {
     }
 }
 
-async fn front(plan: Plan, keeper: &mut Keeper) -> Result<ExitCode, Failure> {
-    let place = places::open(plan.options.store.named())?;
-    let engine = Engine::new(places::code_cache().as_deref()).map_err(broken)?;
-    let options = Options {
-        holder: plan.holder.clone(),
-        ttl: plan.options.ttl,
-        drain: plan.options.grace.saturating_add(KILL_BUDGET),
-        unsafe_eventual: false,
-    };
-    let leases = Leases::component(&engine, place.store.clone(), options).map_err(refused)?;
-    let mut signals = Signals::listen().map_err(broken)?;
-    let mut candidate = leases.candidate(&plan.options.name).await.map_err(refused)?;
-    let won = wait(&plan, &mut candidate, &mut signals).await;
-    match won {
-        Ok((token, status)) => {
-            say(format!(
-                "{}: acquired, term {} (store {})",
-                plan.options.name, token.term, place.url
-            ));
-            let code =
-                work(&plan, &place, (token, status), &mut candidate, keeper, signals).await?;
-            Ok(code.into())
-        }
-        Err(end) => {
-            withdraw(&mut candidate).await;
-            match end {
-                NotWon::Signal(signal) => {
-                    Ok(supervise::Status::Signal(signal.as_raw()).exit_code().into())
+fn start_keeper() -> Result<Keeper, Failure> {
+    Keeper::start().map_err(|error| broken(format!("the keeper cannot be started: {error}")))
+}
+
+impl Front {
+    async fn open(plan: Plan, keeper: Keeper) -> Result<Self, Failure> {
+        let events = Events::open(&plan.options.name, plan.options.events.as_deref())?;
+        let place = places::open(plan.options.store.named())?;
+        let engine = Engine::new(places::code_cache().as_deref()).map_err(broken)?;
+        let options = Options {
+            holder: plan.holder.clone(),
+            ttl: plan.options.ttl,
+            drain: plan.options.grace.saturating_add(KILL_BUDGET),
+            unsafe_eventual: false,
+        };
+        let leases = Leases::component(&engine, place.store.clone(), options).map_err(refused)?;
+        let signals = Signals::listen().map_err(broken)?;
+        let candidate = leases.candidate(&plan.options.name).await.map_err(refused)?;
+        Ok(Self { plan, place, candidate, keeper, signals, events, told_to_end: false })
+    }
+
+    /// From one term to the next, until the command has ended or is not to be run again.
+    async fn lead(mut self) -> Result<u8, Failure> {
+        loop {
+            let led = match self.wait().await {
+                Ok(led) => led,
+                Err(not_won) => {
+                    self.give_up(None).await;
+                    return match not_won {
+                        NotWon::Signal(signal) => {
+                            Ok(supervise::Status::Signal(signal.as_raw()).exit_code())
+                        }
+                        NotWon::Failure(failure) => Err(failure),
+                    };
                 }
-                NotWon::Failure(failure) => Err(failure),
+            };
+            let name = &self.plan.options.name;
+            say(format!("{name}: acquired, term {} (store {})", led.token.term, self.place.url));
+            match self.work(&led).await? {
+                Outcome::Ended(code) => {
+                    self.hold(&led).await;
+                    self.give_up(Some(led.token)).await;
+                    return Ok(code);
+                }
+                Outcome::Lost(loss) if self.runs_anew_after(loss) => {
+                    self.candidate.drained(led.token);
+                    self.keeper.close();
+                    self.keeper = start_keeper()?;
+                    say(format!("{}: contending again", self.plan.options.name));
+                }
+                Outcome::Lost(loss) => {
+                    if loss != Loss::Unconfirmed {
+                        self.give_up(Some(led.token)).await;
+                    }
+                    return Ok(loss.code());
+                }
             }
         }
     }
-}
 
-/// The work is over: releases what can be released, and waits for it no longer than it matters.
-pub(super) async fn give_up(candidate: &mut Candidate, token: Token) {
-    candidate.stop();
-    candidate.drained(token);
-    ended(candidate).await;
-}
+    fn runs_anew_after(&self, loss: Loss) -> bool {
+        self.plan.options.respawn && loss != Loss::Unconfirmed && !self.told_to_end
+    }
 
-/// Nothing is held, but a campaign may be on its way.
-async fn withdraw(candidate: &mut Candidate) {
-    candidate.stop();
-    ended(candidate).await;
-}
-
-async fn ended(candidate: &mut Candidate) {
-    let _ = tokio::time::timeout(WITHDRAW, async {
-        while let Ok(update) = candidate.next().await {
-            match update.event {
-                Event::Demoted { token, .. } => candidate.drained(token),
-                Event::Stopped => return,
-                _ => {}
-            }
+    /// Nobody works under it any more: releases what can be released, and waits for that no longer
+    /// than it matters.
+    async fn give_up(&mut self, token: Option<Token>) {
+        self.candidate.stop();
+        if let Some(token) = token {
+            self.candidate.drained(token);
         }
-    })
-    .await;
+        let stopped = async {
+            while let Ok(update) = self.candidate.next().await {
+                self.events.update(&update);
+                match update.event {
+                    Event::Demoted { token, .. } => self.candidate.drained(token),
+                    Event::Stopped => return,
+                    _ => {}
+                }
+            }
+        };
+        let _ = tokio::time::timeout(WITHDRAW, stopped).await;
+    }
+
+    /// Stops as a job of a shell does, until it goes on. Says whether it did.
+    pub(super) fn stop_ourselves(&mut self) -> bool {
+        self.events.tell("stopped", []);
+        let stopped = supervise::stop_ourselves();
+        if stopped {
+            self.events.tell("continued", []);
+        }
+        stopped
+    }
 }
 
 pub(super) fn broken(error: impl std::fmt::Display) -> Failure {

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::io;
 use std::task::Poll;
 
-use rustix::process::Signal;
+use rustix::process::{Signal, getpid};
 use tokio::signal::unix::{self, SignalKind};
 
 use crate::supervise;
@@ -13,8 +13,15 @@ use crate::supervise;
 pub(super) struct Signals(Vec<(Signal, unix::Signal)>);
 
 impl Signals {
-    const ALL: [Signal; 6] =
-        [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2];
+    const ALL: [Signal; 7] = [
+        Signal::INT,
+        Signal::TERM,
+        Signal::HUP,
+        Signal::QUIT,
+        Signal::USR1,
+        Signal::USR2,
+        Signal::TSTP,
+    ];
 
     /// Listens to all but those that whoever started us had ignored, like `nohup`.
     ///
@@ -24,8 +31,11 @@ impl Signals {
         let ignored = supervise::ignored_signals();
         let heard =
             Self::ALL.into_iter().filter(|signal| ignored >> (signal.as_raw() - 1) & 1 == 0);
-        let streams =
-            heard.map(|signal| Ok((signal, unix::signal(SignalKind::from_raw(signal.as_raw()))?)));
+        // The first process of a container inherits orphans that nobody else reaps.
+        let children = Some(Signal::CHILD).filter(|_| getpid().is_init());
+        let streams = heard
+            .chain(children)
+            .map(|signal| Ok((signal, unix::signal(SignalKind::from_raw(signal.as_raw()))?)));
         Ok(Self(streams.collect::<io::Result<_>>()?))
     }
 
@@ -41,4 +51,9 @@ impl Signals {
         })
         .await
     }
+}
+
+/// Whether a signal asks its receiver to end.
+pub(super) fn asks_to_end(signal: Signal) -> bool {
+    [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT].contains(&signal)
 }

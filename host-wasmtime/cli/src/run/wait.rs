@@ -4,106 +4,116 @@ use leasehold_core::fence::{MAX_ADVANCE, SealVerdict};
 use leasehold_core::observe::StoreFault;
 use leasehold_core::time::Mono;
 use leasehold_core::token::Token;
-use leasehold_host::Candidate;
 use leasehold_host::clock::Timer;
 use leasehold_host::fence::{FenceError, Resource};
-use leasehold_host::protocol::{Event, Owner, Status};
+use leasehold_host::protocol::{Event, Owner};
 use rustix::process::Signal;
 
-use super::Plan;
-use super::front::broken;
-use super::signals::Signals;
+use super::front::{Front, Led, NotWon, broken};
+use super::hold::after;
 use crate::exit::{self, Failure, say};
 use crate::fence::refusal;
 use crate::supervise;
 
-/// Why the lease was not won.
-pub(super) enum NotWon {
-    Signal(Signal),
-    Failure(Failure),
-}
-
-impl From<Failure> for NotWon {
-    fn from(failure: Failure) -> Self {
-        Self::Failure(failure)
-    }
-}
-
-/// Until the lease is won and sealed.
-pub(super) async fn wait(
-    plan: &Plan,
-    candidate: &mut Candidate,
-    signals: &mut Signals,
-) -> Result<(Token, Status), NotWon> {
-    let name = &plan.options.name;
-    let mut timer = Timer::new().map_err(broken)?;
-    let over = plan
-        .options
-        .wait
-        .map(|wait| supervise::now().after(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX)));
-    let mut trouble = None;
-    let mut sealing: Result<(), Failure> = Ok(());
-    loop {
-        let update = tokio::select! {
-            update = candidate.next() => update.map_err(broken)?,
-            signal = signals.next() => return Err(NotWon::Signal(signal)),
-            _ = timer.sleep_until(over.unwrap_or(Mono(u64::MAX))), if over.is_some() => {
-                return Err(match trouble {
-                    Some(why) => Failure::new(exit::UNREACHABLE, format!("{name}: the store does not answer: {why}")),
-                    None => Failure::new(exit::WAIT_OVER, format!("{name}: not obtained within --wait")),
-                }.into());
-            }
-        };
-        match update.event {
-            Event::Standby { owner: Owner { holder, token, .. }, alive } => {
-                let held = format!("{name}: held by {holder}, term {}", token.term);
-                if alive && plan.options.no_wait {
-                    return Err(Failure::new(exit::NOT_OBTAINED, held).into());
-                }
-                say(format!("{held}; waiting"));
-            }
-            Event::Elected { token } => match seal(&plan.resources, token).await {
-                Ok(None) => candidate.sealed(token),
-                Ok(Some(floor)) => candidate.seal_refused(token, Some(floor)),
-                Err(failure) => {
-                    sealing = Err(failure);
-                    candidate.seal_refused(token, None);
-                }
-            },
-            Event::Leading { token, .. } => return Ok((token, update.status)),
-            Event::Demoted { token, reason, .. } => {
-                if sealing.is_ok() {
-                    say(format!("{name}: given up before it began: {reason}"));
-                }
-                candidate.drained(token);
-            }
-            Event::Ended { .. } => std::mem::replace(&mut sealing, Ok(()))?,
-            Event::StoreDown => {
-                let why = update.trouble.unwrap_or_else(|| "no answer in time".to_owned());
-                if plan.options.no_wait {
-                    return Err(Failure::new(
-                        exit::UNREACHABLE,
-                        format!("{name}: the store does not answer: {why}"),
-                    )
+impl Front {
+    /// Until the lease is won and sealed.
+    pub(super) async fn wait(&mut self) -> Result<Led, NotWon> {
+        let name = self.plan.options.name.clone();
+        let mut timer = Timer::new().map_err(broken)?;
+        let over = self.plan.options.wait.map(|wait| after(supervise::now(), wait));
+        // Who gives no time at all still wants to know how things stand.
+        let mut looked = false;
+        let mut trouble: Option<String> = None;
+        let mut sealing: Result<(), Failure> = Ok(());
+        loop {
+            let update = tokio::select! {
+                biased;
+                update = self.candidate.next() => update.map_err(broken)?,
+                signal = self.signals.next() => match signal {
+                    Signal::CHILD => {
+                        self.keeper.reap_adopted();
+                        continue;
+                    }
+                    Signal::TSTP => {
+                        self.stop_ourselves();
+                        continue;
+                    }
+                    signal => return Err(NotWon::Signal(signal)),
+                },
+                _ = timer.sleep_until(over.unwrap_or(Mono(u64::MAX))), if over.is_some() && looked => {
+                    return Err(match trouble {
+                        Some(why) => down(&name, &why),
+                        None => Failure::new(
+                            exit::WAIT_OVER,
+                            format!("{name}: not obtained within --wait; `leasehold status {name}` says who holds it"),
+                        ),
+                    }
                     .into());
                 }
-                say(format!("{name}: the store does not answer: {why}; waiting"));
-                trouble = Some(why);
+            };
+            self.events.update(&update);
+            match update.event {
+                Event::Standby { owner: Owner { holder, token, .. }, alive } => {
+                    looked = true;
+                    let held = format!("{name}: held by {holder}, term {}", token.term);
+                    if alive && self.plan.options.no_wait {
+                        return Err(Failure::new(exit::NOT_OBTAINED, held).into());
+                    }
+                    if self.plan.under == Some(token) {
+                        return Err(Failure::configuration(format!(
+                            "{name}: this very lease is held by what started this command, which would \
+                             wait for itself: use another name, or --no-wait"
+                        ))
+                        .into());
+                    }
+                    say(format!("{held}; waiting"));
+                }
+                Event::Elected { token } => match seal(&self.plan.resources, token).await {
+                    Ok(None) => self.candidate.sealed(token),
+                    Ok(Some(floor)) => self.candidate.seal_refused(token, Some(floor)),
+                    Err(failure) => {
+                        sealing = Err(failure);
+                        self.candidate.seal_refused(token, None);
+                    }
+                },
+                Event::Leading { token, .. } => {
+                    return Ok(Led { token, status: update.status, since: update.at.mono() });
+                }
+                Event::Demoted { token, reason, .. } => {
+                    if sealing.is_ok() {
+                        say(format!("{name}: given up before it began: {reason}"));
+                    }
+                    self.candidate.drained(token);
+                }
+                Event::Ended { .. } => std::mem::replace(&mut sealing, Ok(()))?,
+                Event::StoreDown => {
+                    looked = true;
+                    let why = update.trouble.unwrap_or_else(|| "no answer in time".to_owned());
+                    if self.plan.options.no_wait {
+                        return Err(down(&name, &why).into());
+                    }
+                    say(format!("{name}: the store does not answer: {why}; waiting"));
+                    trouble = Some(why);
+                }
+                Event::StoreUp => {
+                    say(format!("{name}: the store answers again"));
+                    trouble = None;
+                }
+                Event::StoreFault(fault @ StoreFault::WentBack { .. }) => {
+                    say(format!("{name}: {fault}"));
+                }
+                Event::StoreFault(fault) => {
+                    let why = update.trouble.unwrap_or_else(|| fault.to_string());
+                    return Err(Failure::configuration(format!("{name}: {why}")).into());
+                }
+                Event::Renewed { .. } | Event::RenewalLate { .. } | Event::Stopped => {}
             }
-            Event::StoreUp => {
-                say(format!("{name}: the store answers again"));
-                trouble = None;
-            }
-            Event::StoreFault(fault @ StoreFault::WentBack { .. }) => {
-                say(format!("{name}: {fault}"));
-            }
-            Event::StoreFault(fault) => {
-                let why = update.trouble.unwrap_or_else(|| fault.to_string());
-                return Err(Failure::configuration(format!("{name}: {why}")).into());
-            }
-            Event::Renewed { .. } | Event::RenewalLate { .. } | Event::Stopped => {}
         }
     }
+}
+
+fn down(name: &str, why: &str) -> Failure {
+    Failure::new(exit::UNREACHABLE, format!("{name}: the store does not answer: {why}"))
 }
 
 /// Seals every resource, in order. The token stands in the record that was just won, which proves

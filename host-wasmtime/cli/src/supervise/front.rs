@@ -1,6 +1,7 @@
 //! The front's handle on its keeper.
 
 use std::io::{self, Write as _};
+use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -86,6 +87,16 @@ impl Keeper {
         self.send(&Request::Forward(signal), 0)
     }
 
+    /// Ends the command in order: SIGTERM now, SIGKILL after the grace.
+    pub(crate) fn end(&mut self) -> io::Result<()> {
+        self.send(&Request::End, 0)
+    }
+
+    /// Lets the command go on after [`Report::Stopped`].
+    pub(crate) fn go_on(&mut self) -> io::Result<()> {
+        self.send(&Request::GoOn, 0)
+    }
+
     /// Ends the tree at once with SIGKILL: the lease is lost already.
     pub(crate) fn kill(&mut self) -> io::Result<()> {
         self.send(&Request::Kill, 0)
@@ -147,12 +158,22 @@ impl Keeper {
         }
     }
 
+    /// Reaps what became this process's child without being the keeper: orphans that only the
+    /// first process of a container inherits.
+    pub(crate) fn reap_adopted(&mut self) {
+        for child in tree::descendants(getpid(), &self.spared) {
+            // The keeper itself is left to whoever waits for its end; who lives is let live.
+            if Some(child.pid()) != self.process && child.is_child_of(getpid()) {
+                let _ = waitpid(Some(child.pid()), WaitOptions::NOHANG);
+            }
+        }
+    }
+
     /// Lets the keeper go, which has nothing to do any more, and reaps it: what init does not reap
     /// would stay. Waits for a moment at most.
-    pub(crate) fn close(self) {
-        let Self { process, requests, reports, .. } = self;
-        drop((requests, reports));
-        let Some(keeper) = process else { return };
+    pub(crate) fn close(&mut self) {
+        let _ = self.requests.shutdown(Shutdown::Both);
+        let Some(keeper) = self.process.take() else { return };
         for _ in 0..LAST_WAIT {
             if !matches!(waitpid(Some(keeper), WaitOptions::NOHANG), Ok(None)) {
                 return;
@@ -179,5 +200,11 @@ impl Keeper {
             }
         }
         Ok(())
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.close();
     }
 }

@@ -8,7 +8,7 @@ use leasehold_core::time::{MILLISECOND_NS, Mono};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitStatus, getpid, waitid};
 
 use super::link::{Far, Report, drain};
-use super::terminal::Foreground;
+use super::terminal::Terminal;
 use super::{Deadlines, Ended, Launch, Status, clock, exec, handover, tree};
 
 /// Between two rounds of killing: at first, and at most while nothing dies of it.
@@ -25,7 +25,11 @@ pub(super) struct Job {
     starting: Option<Starting>,
     /// Whether the command never ran.
     refused: bool,
-    foreground: Option<Foreground>,
+    terminal: Option<Terminal>,
+    /// Whether the command's group has the terminal's foreground.
+    lent: bool,
+    /// Whether it had it when it was stopped.
+    wants_terminal: bool,
     deadlines: Deadlines,
     /// Whether the end has begun: then the deadlines no longer move away.
     ending: bool,
@@ -46,14 +50,16 @@ struct Starting {
 }
 
 impl Job {
-    /// Starts the command, with the terminal if that is `home`'s to give.
+    /// Starts the command. `home`: the group that the terminal may be borrowed from.
     pub(super) fn launch(launch: &Launch, deadlines: Deadlines, home: Option<Pid>) -> Self {
         let mut job = Self {
             main: None,
             status: None,
             starting: None,
             refused: false,
-            foreground: None,
+            terminal: home.and_then(Terminal::of),
+            lent: false,
+            wants_terminal: false,
             deadlines,
             ending: false,
             ended: Ended::ByItself,
@@ -66,18 +72,17 @@ impl Job {
             let name = launch.program.to_string_lossy();
             let message = format!("did not start {name}: its time was over already; run it again");
             job.refuse(exec::CANNOT_RUN, message);
-        } else if let Err(error) = job.start(launch, home) {
+        } else if let Err(error) = job.start(launch) {
             let (code, message) = exec::explain(&launch.program, &error);
             job.refuse(code, message);
         }
         job
     }
 
-    fn start(&mut self, launch: &Launch, home: Option<Pid>) -> io::Result<()> {
+    fn start(&mut self, launch: &Launch) -> io::Result<()> {
         let (main, socket) = exec::start(launch)?;
         self.main = Some(main);
         socket.set_nonblocking(true)?;
-        self.foreground = home.and_then(|home| Foreground::lend(home, main));
         handover::give_stdin(&socket)?;
         self.starting = Some(Starting { socket, refusal: Vec::new() });
         Ok(())
@@ -101,7 +106,7 @@ impl Job {
     }
 
     /// Begins the end in order: SIGTERM now, SIGKILL after the grace.
-    fn end(&mut self, now: Mono) {
+    pub(super) fn end(&mut self, now: Mono) {
         if !self.ending {
             self.ending = true;
             let grace_ns = self.deadlines.kill_at.since(self.deadlines.term_at);
@@ -121,8 +126,18 @@ impl Job {
         if let (Some(main), None) = (self.main, self.status) {
             tree::signal_group(main, signal);
             // A stopped command hears it only once it goes on.
-            tree::signal_group(main, Signal::CONT);
+            if signal != Signal::TSTP {
+                tree::signal_group(main, Signal::CONT);
+            }
         }
+    }
+
+    /// Lets a command go on that [`Report::Stopped`] told of, with the terminal if it had that.
+    pub(super) fn go_on(&mut self) {
+        if self.wants_terminal {
+            self.lend();
+        }
+        self.forward(Signal::CONT);
     }
 
     /// Takes note of what happened and does what is due. Returns whether a descendant is left.
@@ -132,6 +147,7 @@ impl Job {
         let now = clock::now();
         // A dead exec face has closed its socket: the news of the start comes before the exit's.
         self.note_start();
+        self.note_stop();
         if let (None, Some(status), false) = (before, self.status, self.refused) {
             self.reports.push(Report::Exited { status, ended: self.ended, at: now });
         }
@@ -168,13 +184,11 @@ impl Job {
     }
 
     fn reap(&mut self) -> bool {
-        if let Some(main) = self.main
-            && let Some(foreground) = self.foreground.take_if(|_| is_dead(main))
-        {
+        if self.lent && self.main.is_some_and(is_dead) {
             // Before the command is reaped: with it may go the group through which this works.
-            foreground.take_back();
+            self.take_back();
         }
-        if self.foreground.is_some() {
+        if self.lent {
             // Not even orphans, lest the command be reaped with them unseen.
             return true;
         }
@@ -207,6 +221,42 @@ impl Job {
         match refusal {
             Some((code, message)) => self.refuse(code, message),
             None => self.reports.push(Report::Started { pid }),
+        }
+    }
+
+    /// A command that asks for the terminal gets it. One that was stopped otherwise by a key of the
+    /// terminal, or cannot get it, stops the front, too, as every job of a shell is stopped whole.
+    fn note_stop(&mut self) {
+        let Some(main) = self.main.filter(|_| self.status.is_none() && !self.ending) else {
+            return;
+        };
+        let Some(signal) = stopped_by(main) else {
+            return;
+        };
+        let asks = [Signal::TTIN, Signal::TTOU].contains(&signal);
+        if self.lent {
+            self.wants_terminal = true;
+            self.take_back();
+            self.reports.push(Report::Stopped { signal });
+        } else if asks && self.lend() {
+            self.forward(Signal::CONT);
+        } else if asks || signal == Signal::TSTP {
+            self.wants_terminal = asks;
+            self.reports.push(Report::Stopped { signal });
+        }
+    }
+
+    fn lend(&mut self) -> bool {
+        if let (Some(terminal), Some(main)) = (&self.terminal, self.main) {
+            self.lent = terminal.lend(main);
+        }
+        self.lent
+    }
+
+    fn take_back(&mut self) {
+        self.lent = false;
+        if let Some(terminal) = &self.terminal {
+            terminal.take_back();
         }
     }
 
@@ -251,6 +301,13 @@ impl Job {
 fn is_dead(child: Pid) -> bool {
     let peek = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     !matches!(waitid(WaitId::Pid(child), peek), Ok(None))
+}
+
+/// The signal that stopped it since this was last asked.
+fn stopped_by(child: Pid) -> Option<Signal> {
+    let look = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
+    let status = waitid(WaitId::Pid(child), look).ok()??;
+    Signal::from_named_raw(status.stopping_signal()?)
 }
 
 fn status_of(how: WaitStatus) -> Status {

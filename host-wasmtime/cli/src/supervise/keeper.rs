@@ -129,6 +129,8 @@ impl Keeper {
                 (Request::Extend(deadlines), Some(job)) => job.extend(deadlines),
                 (Request::Forward(signal), Some(job)) => job.forward(signal),
                 (Request::Kill, Some(job)) => job.kill(),
+                (Request::End, Some(job)) => job.end(clock::now()),
+                (Request::GoOn, Some(job)) => job.go_on(),
                 (Request::Launch(..), Some(_)) | (_, None) => return Err(Malformed),
             }
         }

@@ -24,10 +24,14 @@ pub(super) enum Request {
     Forward(Signal),
     /// SIGKILL now.
     Kill,
+    /// SIGTERM now, SIGKILL after the grace.
+    End,
+    /// Let the stopped command go on.
+    GoOn,
 }
 
 /// From the keeper to the front. After a launch comes `Started` and later `Exited`, or
-/// `CouldNotStart`; in both cases `Reaped` is the last.
+/// `CouldNotStart`; in both cases `Reaped` is the last. In between comes any number of `Stopped`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Report {
     /// The command runs.
@@ -41,6 +45,12 @@ pub(crate) enum Report {
         code: u8,
         /// What is wrong and what to do, one line without a prefix.
         message: String,
+    },
+    /// The command was stopped by a key of the terminal, or for want of the terminal; it goes on
+    /// with [`Request::GoOn`].
+    Stopped {
+        /// What stopped it.
+        signal: Signal,
     },
     /// The command itself ended; descendants may be left.
     Exited {
@@ -88,6 +98,8 @@ impl Request {
                 frame
             }
             Self::Kill => Frame::new(3),
+            Self::End => Frame::new(4),
+            Self::GoOn => Frame::new(5),
         }
         .close()
     }
@@ -107,8 +119,10 @@ impl Request {
                 Self::Launch(Launch { program, args, env }, deadlines)
             }
             1 => Self::Extend(fields.deadlines()?),
-            2 => Self::Forward(Signal::from_named_raw(fields.number()?).ok_or(Malformed)?),
+            2 => Self::Forward(fields.signal()?),
             3 => Self::Kill,
+            4 => Self::End,
+            5 => Self::GoOn,
             _ => return Err(Malformed),
         };
         fields.end().map(|()| request)
@@ -143,6 +157,11 @@ impl Report {
                 frame.instant(*at);
                 frame
             }
+            Self::Stopped { signal } => {
+                let mut frame = Frame::new(4);
+                frame.number(signal.as_raw());
+                frame
+            }
         }
         .close()
     }
@@ -167,6 +186,7 @@ impl Report {
                 at: fields.instant()?,
             },
             3 => Self::Reaped { ended: fields.ended()?, at: fields.instant()? },
+            4 => Self::Stopped { signal: fields.signal()? },
             _ => return Err(Malformed),
         };
         fields.end().map(|()| report)
@@ -335,6 +355,10 @@ impl<'a> Fields<'a> {
         self.bytes(length).map(|bytes| OsString::from_vec(bytes.to_vec()))
     }
 
+    fn signal(&mut self) -> Result<Signal, Malformed> {
+        Signal::from_named_raw(self.number()?).ok_or(Malformed)
+    }
+
     fn status(&mut self) -> Result<Status, Malformed> {
         match (self.byte()?, self.number()?) {
             (0, code) => Ok(Status::Code(u8::try_from(code).map_err(|_| Malformed)?)),
@@ -374,6 +398,8 @@ mod tests {
             Request::Extend(DEADLINES),
             Request::Forward(Signal::USR1),
             Request::Kill,
+            Request::End,
+            Request::GoOn,
         ]
     }
 
@@ -385,6 +411,7 @@ mod tests {
             Report::Exited { status: Status::Signal(9), ended: Ended::ByItself, at },
             Report::Exited { status: Status::Code(0), ended: Ended::AfterTerm, at },
             Report::Reaped { ended: Ended::Killed, at },
+            Report::Stopped { signal: Signal::TSTP },
         ]
     }
 

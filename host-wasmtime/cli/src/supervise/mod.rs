@@ -129,6 +129,14 @@ fn own_binary() -> io::Result<PathBuf> {
     }
 }
 
+/// Stops this process and its group, as a key of the terminal does with a job, and returns once it
+/// goes on. False, and at once, where nobody could let it go on.
+pub(crate) fn stop_ourselves() -> bool {
+    use rustix::process::{Signal, kill_current_process_group};
+    // The whole group: a shell sees its job stopped only when the process that it started is.
+    !tree::group_is_orphaned() && kill_current_process_group(Signal::STOP).is_ok()
+}
+
 /// The signals that this process ignores: bit N-1 for signal N. None where `/proc` is missing.
 pub(crate) fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

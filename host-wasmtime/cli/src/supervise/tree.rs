@@ -10,11 +10,20 @@ pub(super) struct Process {
     pid: Pid,
     parent: RawPid,
     group: RawPid,
+    session: RawPid,
     /// Since boot, in the kernel's ticks. With the pid it names one process for good.
     started_ticks: u64,
 }
 
 impl Process {
+    pub(super) fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    pub(super) fn is_child_of(&self, parent: Pid) -> bool {
+        self.parent == parent.as_raw_pid()
+    }
+
     /// Whether it belongs to this process group.
     pub(super) fn is_in_group(&self, group: Pid) -> bool {
         self.group == group.as_raw_pid()
@@ -53,7 +62,9 @@ pub(super) fn signal_group(group: Pid, signal: Signal) {
 }
 
 #[cfg(target_os = "linux")]
-pub(super) use linux::{SHOWS_ALL, become_sub_reaper, descendants, has_group, own_group};
+pub(super) use linux::{
+    SHOWS_ALL, become_sub_reaper, descendants, group_is_orphaned, has_group, own_group,
+};
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -91,6 +102,20 @@ mod linux {
     /// has no number here.
     pub(crate) fn own_group() -> Option<Pid> {
         Pid::from_raw(look_up(getpid())?.group)
+    }
+
+    /// Whether nobody could let this process's group go on once it is stopped: no member has a
+    /// parent outside of the group and in its session. The keys of a terminal stop no such group.
+    pub(crate) fn group_is_orphaned() -> bool {
+        let all: Vec<Process> = all().collect();
+        let Some(own) = all.iter().find(|process| process.pid == getpid()) else {
+            return true;
+        };
+        let mut members = all.iter().filter(|process| process.group == own.group);
+        let watches = |parent: &Process| parent.session == own.session && parent.group != own.group;
+        !members.any(|member| {
+            all.iter().any(|other| other.pid.as_raw_pid() == member.parent && watches(other))
+        })
     }
 
     /// All living and unreaped descendants of `root`, parents before children, without those in
@@ -135,7 +160,8 @@ mod linux {
             pid: Pid::from_raw(pid)?,
             parent: fields.next()?.parse().ok()?,
             group: fields.next()?.parse().ok()?,
-            started_ticks: fields.nth(16)?.parse().ok()?,
+            session: fields.next()?.parse().ok()?,
+            started_ticks: fields.nth(15)?.parse().ok()?,
         })
     }
 
@@ -174,6 +200,7 @@ mod linux {
                 pid: Pid::from_raw(42).unwrap(),
                 parent: 7,
                 group: 40,
+                session: 40,
                 started_ticks: 987_654,
             }
         }
@@ -234,7 +261,9 @@ mod linux {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) use elsewhere::{SHOWS_ALL, become_sub_reaper, descendants, has_group, own_group};
+pub(super) use elsewhere::{
+    SHOWS_ALL, become_sub_reaper, descendants, group_is_orphaned, has_group, own_group,
+};
 
 /// No sub-reaper and no `/proc`: the command's process group is all that can be ended.
 #[cfg(not(target_os = "linux"))]
@@ -255,6 +284,13 @@ mod elsewhere {
 
     pub(crate) fn own_group() -> Option<Pid> {
         Some(rustix::process::getpgrp())
+    }
+
+    /// Judged by the parent alone.
+    pub(crate) fn group_is_orphaned() -> bool {
+        use rustix::process::{getpgid, getpgrp, getppid, getsid};
+        let parent = getppid();
+        parent.is_none() || getsid(parent) != getsid(None) || getpgid(parent) == Ok(getpgrp())
     }
 
     pub(crate) fn descendants(_root: Pid, _spared: &[Process]) -> Vec<Process> {
