@@ -10,6 +10,8 @@ mod fence_commands;
 mod frozen;
 mod life;
 mod rig;
+mod run_options;
 mod status;
 mod store_faults;
 mod supervision;
+mod terminal;

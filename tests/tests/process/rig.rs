@@ -4,6 +4,7 @@
 
 mod processes;
 mod store;
+mod terminal;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -21,6 +22,7 @@ use tempfile::TempDir;
 
 pub(crate) use processes::{Process, signal};
 pub(crate) use store::Store;
+pub(crate) use terminal::Terminal;
 
 /// The lease that nearly every test is about.
 pub(crate) const LEASE: &str = "job";

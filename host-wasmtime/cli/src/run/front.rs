@@ -124,6 +124,10 @@ impl Front {
                     return Ok(code);
                 }
                 Outcome::Lost(loss) if self.runs_anew_after(loss) => {
+                    // Where the keeper failed, the lease itself is not lost yet.
+                    if self.candidate.status().await.is_some_and(|status| status.may_start) {
+                        self.candidate.resign();
+                    }
                     self.candidate.drained(led.token);
                     self.keeper.close();
                     self.keeper = start_keeper()?;

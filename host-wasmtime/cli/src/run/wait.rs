@@ -25,6 +25,8 @@ impl Front {
         let mut looked = false;
         let mut trouble: Option<String> = None;
         let mut sealing: Result<(), Failure> = Ok(());
+        // The end of an earlier term may be told only now.
+        let mut elected = None;
         loop {
             let update = tokio::select! {
                 biased;
@@ -68,19 +70,22 @@ impl Front {
                     }
                     say(format!("{held}; waiting"));
                 }
-                Event::Elected { token } => match seal(&self.plan.resources, token).await {
-                    Ok(None) => self.candidate.sealed(token),
-                    Ok(Some(floor)) => self.candidate.seal_refused(token, Some(floor)),
-                    Err(failure) => {
-                        sealing = Err(failure);
-                        self.candidate.seal_refused(token, None);
+                Event::Elected { token } => {
+                    elected = Some(token);
+                    match seal(&self.plan.resources, token).await {
+                        Ok(None) => self.candidate.sealed(token),
+                        Ok(Some(floor)) => self.candidate.seal_refused(token, Some(floor)),
+                        Err(failure) => {
+                            sealing = Err(failure);
+                            self.candidate.seal_refused(token, None);
+                        }
                     }
-                },
+                }
                 Event::Leading { token, .. } => {
                     return Ok(Led { token, status: update.status, since: update.at.mono() });
                 }
                 Event::Demoted { token, reason, .. } => {
-                    if sealing.is_ok() {
+                    if sealing.is_ok() && elected == Some(token) {
                         say(format!("{name}: given up before it began: {reason}"));
                     }
                     self.candidate.drained(token);

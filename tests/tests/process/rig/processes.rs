@@ -28,6 +28,20 @@ impl Process {
         self.word(0) == Some(program.as_bytes())
     }
 
+    /// Whether it is the front of a `run`.
+    pub(crate) fn is_front(&self) -> bool {
+        self.word(1) == Some(b"run")
+    }
+
+    /// Whether it lives, and is not merely unreaped.
+    pub(crate) fn is_alive(&self) -> bool {
+        Self::look_up(self.pid).is_some()
+    }
+
+    pub(crate) fn is_stopped_now(&self) -> bool {
+        Self::look_up(self.pid).is_some_and(|process| process.state == 'T')
+    }
+
     pub(super) fn is_keeper(&self) -> bool {
         self.word(1) == Some(b"__keeper")
     }
