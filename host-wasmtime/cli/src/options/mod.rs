@@ -49,7 +49,7 @@ impl StoreOption {
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   119      the command ran for longer than --max-run, and was ended
-  120      lease lost, work stopped in time
+  120      lease lost or handed over, work stopped in time
   121      lease lost, work had to be killed
   122      lease lost, death in time not confirmed
   124      wait over

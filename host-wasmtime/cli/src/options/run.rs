@@ -20,7 +20,7 @@ use super::{EXIT_CODES, StoreOption};
 /// they take the command's own process with them, and nothing else that it started. On macOS
 /// descendants that leave the command's process group are not found.
 #[derive(Args, Debug)]
-#[command(after_long_help = EXIT_CODES)]
+#[command(after_long_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 pub(crate) struct Run {
     /// The lease: 1 to 128 characters of A-Z a-z 0-9 . _ -
     pub(crate) name: String,
@@ -76,3 +76,12 @@ pub(crate) struct Run {
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  # a cron job on several machines: the first runs it, the others exit with 75
+  leasehold run nightly --no-wait --hold 5m -- ./nightly.sh
+  # a worker that has to run somewhere
+  leasehold run worker --respawn -- ./worker
+  # a job whose writes are fenced
+  leasehold run settlement --seal sqlite:payments.db#payments -- ./settle.sh";
