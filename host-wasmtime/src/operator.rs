@@ -269,12 +269,11 @@ impl Snapshot {
         }
     }
 
-    /// Whether `who`, a label or an instance, holds the lease.
+    /// Whether `who`, a label or an instance, wrote it.
     #[must_use]
-    pub fn is_held_by(&self, who: Label<'_>) -> bool {
+    pub fn is_by(&self, who: Label<'_>) -> bool {
         let holder = Label::new(&self.holder);
-        self.state == Kind::Held
-            && holder.is_ok_and(|holder| record::names(who, holder, self.instance))
+        holder.is_ok_and(|holder| record::names(who, holder, self.instance))
     }
 }
 

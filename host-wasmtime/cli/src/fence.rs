@@ -1,15 +1,17 @@
 //! `leasehold fence`: what people do with the guard of a resource.
 
+use std::fmt;
 use std::process::ExitCode;
 
-use leasehold_core::fence::SealVerdict;
+use leasehold_core::fence::{AdoptVerdict, RecoverVerdict, RetireVerdict, SealVerdict};
 use leasehold_core::guard;
 use leasehold_core::token::Token;
 use leasehold_host::fence::{FenceError, Resource};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::exit::{self, Failure, print};
 use crate::options::{self, Fence};
+use crate::status;
 
 pub(crate) fn fence(command: &Fence) -> Result<ExitCode, Failure> {
     match command {
@@ -17,6 +19,15 @@ pub(crate) fn fence(command: &Fence) -> Result<ExitCode, Failure> {
         Fence::Init { resource: named, json } => init(&resource(named)?, *json)?,
         Fence::Seal { resource: named, token, json } => {
             return seal(&resource(named)?, token, *json);
+        }
+        Fence::Recover { resource: named, name, leases, json } => {
+            return recover(&resource(named)?, (name, leases.named()), *json);
+        }
+        Fence::Adopt { resource: named, token, json } => {
+            return adopt(&resource(named)?, token, *json);
+        }
+        Fence::Retire { resource: named, token, json } => {
+            return retire(&resource(named)?, token, *json);
         }
         Fence::Status { resource: named, json } => show(&resource(named)?, *json)?,
     }
@@ -35,64 +46,233 @@ fn init(resource: &Resource, json: bool) -> Result<(), Failure> {
 }
 
 fn seal(resource: &Resource, token: &str, json: bool) -> Result<ExitCode, Failure> {
-    let token: Token = token.parse().map_err(Failure::configuration)?;
+    let token = parse(token)?;
     let verdict = resource.seal(token, false).map_err(failure)?;
-    let sealed = matches!(verdict, SealVerdict::Sealed { .. } | SealVerdict::AlreadySealed { .. });
-    if json {
-        print(json!({
-            "resource": resource.to_string(),
-            "token": token.to_string(),
-            "verdict": verdict.name(),
-            "floor": floor(verdict).map(|floor| floor.to_string()),
-        }))?;
-    } else if sealed {
-        print(format!("{resource}: {}", verdict.name()))?;
+    Answer {
+        token,
+        verdict: verdict.name(),
+        refused: Refused::seal(verdict),
+        words: String::new(),
+        more: json!({}),
     }
-    if sealed {
-        return Ok(ExitCode::SUCCESS);
-    }
-    let code = match verdict {
-        SealVerdict::NoResource => exit::CONFIGURATION,
-        _ => exit::REFUSED,
+    .report(resource, json)
+}
+
+fn recover(
+    resource: &Resource,
+    (lease, store): (&str, Option<&str>),
+    json: bool,
+) -> Result<ExitCode, Failure> {
+    let record = status::current(store, lease)?;
+    let verdict = resource.recover(record).map_err(failure)?;
+    let words = match verdict {
+        RecoverVerdict::Recovered { prev_floor, .. } => {
+            format!(": the floor was {prev_floor}, and is the record's term {} now", record.term)
+        }
+        RecoverVerdict::Kept { floor } if floor > record.term.get() => format!(
+            ": the floor {floor} stays; it is above the record's term {}, so see whether the \
+             lease's store was restored from a copy, too",
+            record.term
+        ),
+        RecoverVerdict::Kept { floor } => format!(": the floor {floor} is the record's term"),
+        _ => String::new(),
     };
-    Err(Failure::new(code, refusal(resource, verdict)))
+    Answer {
+        token: record,
+        verdict: verdict.name(),
+        refused: Refused::recover(verdict),
+        words,
+        more: json!({"lease": lease}),
+    }
+    .report(resource, json)
 }
 
-/// The floor that a refusal names.
-fn floor(verdict: SealVerdict) -> Option<u64> {
-    match verdict {
-        SealVerdict::Fenced { floor }
-        | SealVerdict::Collision { floor }
-        | SealVerdict::Gone { floor } => Some(floor),
-        _ => None,
+fn adopt(resource: &Resource, token: &str, json: bool) -> Result<ExitCode, Failure> {
+    let token = parse(token)?;
+    let (verdict, before) = resource.adopt(token).map_err(failure)?;
+    let words = match (verdict, before) {
+        (AdoptVerdict::Adopted { .. }, Some(before)) if before.lineage != token.lineage => format!(
+            ": it obeyed lineage {} (term {}), and obeys lineage {} (term {}) now",
+            before.lineage, before.term, token.lineage, token.term
+        ),
+        (AdoptVerdict::Adopted { prev_floor, .. }, _) => {
+            format!(": lineage {}, floor {} after {prev_floor}", token.lineage, token.term)
+        }
+        _ => String::new(),
+    };
+    Answer {
+        token,
+        verdict: verdict.name(),
+        refused: Refused::adopt(verdict),
+        words,
+        more: json!({"before": before.map(|before| before.to_string())}),
+    }
+    .report(resource, json)
+}
+
+fn retire(resource: &Resource, token: &str, json: bool) -> Result<ExitCode, Failure> {
+    let token = parse(token)?;
+    let verdict = resource.retire(token).map_err(failure)?;
+    Answer {
+        token,
+        verdict: verdict.name(),
+        refused: Refused::retire(verdict),
+        words: ": it takes no writes any more".to_owned(),
+        more: json!({}),
+    }
+    .report(resource, json)
+}
+
+/// What a verb of the guard answered.
+struct Answer {
+    token: Token,
+    verdict: &'static str,
+    refused: Option<Refused>,
+    /// After the verdict, where it is no refusal.
+    words: String,
+    /// Fields of this verb alone.
+    more: Value,
+}
+
+impl Answer {
+    fn report(self, resource: &Resource, json: bool) -> Result<ExitCode, Failure> {
+        let Self { token, verdict, refused, words, more } = self;
+        if json {
+            let mut answer = json!({
+                "resource": resource.to_string(),
+                "token": token.to_string(),
+                "verdict": verdict,
+                "floor": refused.and_then(Refused::floor).map(|floor| floor.to_string()),
+            });
+            if let (Value::Object(answer), Value::Object(more)) = (&mut answer, more) {
+                answer.extend(more);
+            }
+            print(answer)?;
+        } else if refused.is_none() {
+            print(format!("{resource}: {verdict}{words}"))?;
+        }
+        let Some(refused) = refused else { return Ok(ExitCode::SUCCESS) };
+        let code = match refused {
+            Refused::NoResource => exit::CONFIGURATION,
+            _ => exit::REFUSED,
+        };
+        Err(Failure::new(code, format!("{resource}: {verdict}: {refused}")))
     }
 }
 
-/// A refusal in words that say what to do.
+/// Why a verb of the guard changed nothing; the verbs share these.
+#[derive(Clone, Copy)]
+enum Refused {
+    NoResource,
+    Gone { floor: u64 },
+    ForeignLineage,
+    NotSealed { floor: u64 },
+    Fenced { floor: u64 },
+    Collision { floor: u64 },
+    Implausible,
+}
+
+impl Refused {
+    fn seal(verdict: SealVerdict) -> Option<Self> {
+        Some(match verdict {
+            SealVerdict::NoResource => Self::NoResource,
+            SealVerdict::Gone { floor } => Self::Gone { floor },
+            SealVerdict::ForeignLineage => Self::ForeignLineage,
+            SealVerdict::Fenced { floor } => Self::Fenced { floor },
+            SealVerdict::Collision { floor } => Self::Collision { floor },
+            SealVerdict::Implausible => Self::Implausible,
+            SealVerdict::Sealed { .. } | SealVerdict::AlreadySealed { .. } => return None,
+        })
+    }
+
+    fn recover(verdict: RecoverVerdict) -> Option<Self> {
+        Some(match verdict {
+            RecoverVerdict::NoResource => Self::NoResource,
+            RecoverVerdict::Gone { floor } => Self::Gone { floor },
+            RecoverVerdict::ForeignLineage => Self::ForeignLineage,
+            RecoverVerdict::Kept { .. } | RecoverVerdict::Recovered { .. } => return None,
+        })
+    }
+
+    fn adopt(verdict: AdoptVerdict) -> Option<Self> {
+        Some(match verdict {
+            AdoptVerdict::NoResource => Self::NoResource,
+            AdoptVerdict::Gone { floor } => Self::Gone { floor },
+            AdoptVerdict::Fenced { floor } => Self::Fenced { floor },
+            AdoptVerdict::Collision { floor } => Self::Collision { floor },
+            AdoptVerdict::AlreadySealed { .. } | AdoptVerdict::Adopted { .. } => return None,
+        })
+    }
+
+    fn retire(verdict: RetireVerdict) -> Option<Self> {
+        Some(match verdict {
+            RetireVerdict::NoResource => Self::NoResource,
+            RetireVerdict::NotSealed { floor } => Self::NotSealed { floor },
+            RetireVerdict::ForeignLineage => Self::ForeignLineage,
+            RetireVerdict::Gone { floor } => Self::Gone { floor },
+            RetireVerdict::Fenced { floor } => Self::Fenced { floor },
+            RetireVerdict::Collision { floor } => Self::Collision { floor },
+            RetireVerdict::AlreadyRetired | RetireVerdict::Retired => return None,
+        })
+    }
+
+    fn floor(self) -> Option<u64> {
+        match self {
+            Self::Gone { floor }
+            | Self::NotSealed { floor }
+            | Self::Fenced { floor }
+            | Self::Collision { floor } => Some(floor),
+            Self::NoResource | Self::ForeignLineage | Self::Implausible => None,
+        }
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoResource => f.write_str(
+                "there is no such resource: create it with `leasehold fence init`, or restore its \
+                 row",
+            ),
+            Self::Gone { .. } => {
+                f.write_str("the resource was retired: it takes no writes any more")
+            }
+            Self::ForeignLineage => f.write_str(
+                "the resource obeys another lease: check the store and the lease's name. If its \
+                 lease's record was lost: `leasehold init NAME --after TOKEN`, with the token that \
+                 `leasehold fence status` shows, before anybody runs under the new record. Else \
+                 `leasehold fence adopt` binds it to this lease",
+            ),
+            Self::NotSealed { floor: 0 } => {
+                f.write_str("no token has sealed it: seal it with this one first")
+            }
+            Self::NotSealed { floor } => write!(
+                f,
+                "the last seal is that of term {floor}: name that token, or seal it with this one \
+                 first"
+            ),
+            Self::Fenced { floor } => write!(f, "a later holder has sealed it, with term {floor}"),
+            Self::Collision { floor } => write!(
+                f,
+                "another holder has sealed it with the same term {floor}: the lease store was \
+                 rolled back"
+            ),
+            Self::Implausible => f.write_str(
+                "the term is implausibly far above the resource's floor: check the token",
+            ),
+        }
+    }
+}
+
+/// A seal's refusal in words that say what to do.
 pub(crate) fn refusal(resource: &Resource, verdict: SealVerdict) -> String {
     let name = verdict.name();
-    let what = match verdict {
-        SealVerdict::NoResource => {
-            "there is no such resource: create it with `leasehold fence init`".to_owned()
-        }
-        SealVerdict::Gone { .. } => {
-            "the resource was retired: it takes no writes any more".to_owned()
-        }
-        SealVerdict::ForeignLineage => {
-            "the resource obeys another lease: check the store and the lease's name".to_owned()
-        }
-        SealVerdict::Fenced { floor } => format!("a later holder has sealed it, with term {floor}"),
-        SealVerdict::Collision { floor } => {
-            format!(
-                "another holder has sealed it with the same term {floor}: the lease store was rolled back"
-            )
-        }
-        SealVerdict::Implausible => {
-            "the term is implausibly far above the resource's floor: check the token".to_owned()
-        }
-        SealVerdict::Sealed { .. } | SealVerdict::AlreadySealed { .. } => "sealed".to_owned(),
-    };
-    format!("{resource}: {name}: {what}")
+    let why = Refused::seal(verdict).map(|refused| format!(": {refused}")).unwrap_or_default();
+    format!("{resource}: {name}{why}")
+}
+
+fn parse(token: &str) -> Result<Token, Failure> {
+    token.parse().map_err(|bad| Failure::configuration(format!("{token:?}: {bad}")))
 }
 
 fn show(resource: &Resource, json: bool) -> Result<(), Failure> {

@@ -1,12 +1,14 @@
 //! The command line; each command's options have a file of their own.
 
 mod fence;
+mod operator;
 mod run;
 mod status;
 
 use clap::{Args, Parser, Subcommand};
 
 pub(crate) use fence::{Fence, Resource};
+pub(crate) use operator::{Handoff, Init, Release};
 pub(crate) use run::Run;
 pub(crate) use status::Status;
 
@@ -23,9 +25,15 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a command while a lease is held.
     Run(Run),
-    /// Say who holds a lease.
+    /// Say who holds a lease, or all leases.
     Status(Status),
-    /// The guard at a resource: create it, seal it, look at it.
+    /// Ask the holder to hand its lease over to somebody.
+    Handoff(Handoff),
+    /// End a holder that cannot be reached, by force.
+    Release(Release),
+    /// Put a lost record back, so that its terms go on.
+    Init(Init),
+    /// The guard at a resource: create it, seal it, look at it, mend it, close it.
     #[command(subcommand)]
     Fence(Fence),
 }
