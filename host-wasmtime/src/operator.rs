@@ -376,7 +376,7 @@ impl fmt::Display for Refusal {
             ),
             Self::Exists(found) => write!(
                 f,
-                "there is a record, {} by {}, term {}: nothing is lost, and nothing was changed",
+                "there is a record, {} by {}, term {}: what is not lost is left as it is",
                 found.state.as_str(),
                 found.holder,
                 found.token.term

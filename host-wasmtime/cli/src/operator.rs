@@ -222,7 +222,14 @@ pub(crate) fn init(options: &Init) -> Result<ExitCode, Failure> {
     let place = places::open(options.store.named())?;
     let operator = operator(&place, &this_user())?;
     let init = block_on(operator.init(name, after, options.ttl))?;
-    let record = init.map_err(|error| failure(name, error))?;
+    let record = init.map_err(|error| match &error {
+        OperatorError::Refused(Refusal::Exists(found)) if found.token.lineage != after.lineage => {
+            let way = "somebody has run under a new record since: bind each resource to its token \
+                       with `leasehold fence adopt`";
+            Failure::new(exit::REFUSED, format!("{name}: {error}; {way}"))
+        }
+        _ => failure(name, error),
+    })?;
     if options.json {
         print(json!({
             "name": name,
@@ -299,18 +306,18 @@ fn operator<'a>(place: &'a Place, who: &str) -> Result<Operator<'a>, Failure> {
 fn this_user() -> String {
     let user = ["USER", "LOGNAME"].into_iter().find_map(|name| env::var(name).ok());
     #[cfg(unix)]
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let (user, host) = (
+        user.unwrap_or_else(|| format!("uid{}", rustix::process::getuid().as_raw())),
+        rustix::system::uname().nodename().to_string_lossy().into_owned(),
+    );
     #[cfg(not(unix))]
-    let host = "localhost".to_owned();
-    let fit = |text: &str| {
-        let letters = text.chars().map(|letter| match letter {
-            '.' | '-' | '_' => letter,
-            _ if letter.is_ascii_alphanumeric() => letter,
-            _ => '-',
-        });
-        letters.take(60).collect::<String>()
-    };
-    format!("{}@{}", fit(&user.unwrap_or("somebody".to_owned())), fit(&host))
+    let (user, host) = (user.unwrap_or_else(|| "somebody".to_owned()), "localhost".to_owned());
+    format!("{}@{}", fit(&user), fit(&host))
+}
+
+fn fit(text: &str) -> String {
+    let is_plain = |letter: &char| letter.is_ascii_alphanumeric() || "._-".contains(*letter);
+    text.chars().map(|letter| if is_plain(&letter) { letter } else { '-' }).take(60).collect()
 }
 
 fn failure(name: &str, error: OperatorError) -> Failure {
