@@ -23,17 +23,12 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a command while a lease is held.
+    // What a command is for is said at its options: said here too, the long help would be lost.
     Run(Run),
-    /// Say who holds a lease, or all leases.
     Status(Status),
-    /// Ask the holder to hand its lease over to somebody.
     Handoff(Handoff),
-    /// End a holder that cannot be reached, by force.
     Release(Release),
-    /// Put a lost record back, so that its terms go on.
     Init(Init),
-    /// The guard at a resource: create it, seal it, look at it, mend it, close it.
     #[command(subcommand)]
     Fence(Fence),
 }

@@ -21,8 +21,7 @@ pub(crate) struct Handoff {
     /// The lease.
     pub(crate) name: String,
 
-    /// Who is to hold it next: a label, as `run --holder` gives it, or an instance, as
-    /// `status --json` shows it. Must be waiting for the lease.
+    /// Who is to hold it next, by the label that its `run --holder` gives it. Must be waiting.
     #[arg(long, value_name = "HOLDER")]
     pub(crate) to: String,
 
