@@ -195,7 +195,8 @@ pub fn decode_named<'a>(name: &str, bytes: &'a [u8]) -> Result<LeaseRecord<'a>, 
 }
 
 /// Whether `to`, as it stands in an offer or a wish, means this holder or this instance.
-pub(crate) fn names(to: Label<'_>, holder: Label<'_>, instance: Nonce) -> bool {
+#[must_use]
+pub fn names(to: Label<'_>, holder: Label<'_>, instance: Nonce) -> bool {
     to == holder || token::hex(to.as_str().as_bytes(), 16) == Some(instance.0.into())
 }
 

@@ -1,5 +1,6 @@
-//! The fence of a resource in a SQLite database: created, sealed and looked at by the host. Writes
-//! are admitted by the guard's SQL in the writer's own transaction, never here.
+//! The fence of a resource in a SQLite database: created, sealed and looked at by the host;
+//! recovered, bound to another lease and closed by an operator. Writes are admitted by the guard's
+//! SQL in the writer's own transaction, never here.
 
 use std::fmt;
 use std::fs;
@@ -7,12 +8,12 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use leasehold_core::fence::SealVerdict;
+use leasehold_core::fence::{AdoptVerdict, RecoverVerdict, RetireVerdict, SealVerdict};
 use leasehold_core::guard::{MESSAGE_PREFIX, SQLITE};
 use leasehold_core::token::Token;
 use rusqlite::{
-    Connection, ErrorCode, OpenFlags, OptionalExtension as _, Transaction, TransactionBehavior,
-    params,
+    Connection, ErrorCode, OpenFlags, OptionalExtension as _, ToSql, Transaction,
+    TransactionBehavior, params,
 };
 
 use crate::store;
@@ -102,30 +103,96 @@ impl Resource {
     /// # Errors
     /// [`FenceError`] where the database gave no verdict; nothing was sealed then.
     pub fn seal(&self, token: Token, proven: bool) -> Result<SealVerdict, FenceError> {
-        let mut connection = self.connect()?;
-        let transaction = self.begin(&mut connection)?;
-        let Some(before) = self.read(&transaction)? else { return Ok(SealVerdict::NoResource) };
         let insert = "INSERT INTO leasehold_seal(resource, token, proven) VALUES (?, ?, ?)";
-        let sealed = transaction.execute(insert, params![self.name, token.to_string(), proven]);
+        let decided = self.decide(insert, params![self.name, token.to_string(), proven])?;
+        let Some(Decided { before, guard }) = decided else { return Ok(SealVerdict::NoResource) };
         let (floor, last_seq) = (before.floor, before.seq);
-        match sealed {
-            Ok(_) => {
-                transaction.commit().map_err(|error| self.failed(&error))?;
-                Ok(if before.token == Some(token) {
-                    SealVerdict::AlreadySealed { last_seq }
-                } else {
-                    SealVerdict::Sealed { prev_floor: floor, last_seq }
-                })
-            }
+        Ok(match guard {
+            Ok(()) if before.token == Some(token) => SealVerdict::AlreadySealed { last_seq },
+            Ok(()) => SealVerdict::Sealed { prev_floor: floor, last_seq },
             Err(error) => match refusal(&error) {
-                Some("Gone") => Ok(SealVerdict::Gone { floor }),
-                Some("ForeignLineage") => Ok(SealVerdict::ForeignLineage),
-                Some("Fenced") => Ok(SealVerdict::Fenced { floor }),
-                Some("Collision") => Ok(SealVerdict::Collision { floor }),
-                Some("Implausible") => Ok(SealVerdict::Implausible),
-                _ => Err(self.failed(&error)),
+                Some("Gone") => SealVerdict::Gone { floor },
+                Some("ForeignLineage") => SealVerdict::ForeignLineage,
+                Some("Fenced") => SealVerdict::Fenced { floor },
+                Some("Collision") => SealVerdict::Collision { floor },
+                Some("Implausible") => SealVerdict::Implausible,
+                _ => return Err(self.failed(&error)),
             },
-        }
+        })
+    }
+
+    /// After the database was restored from a copy, before anyone writes: raises the floor to
+    /// `record`, the token in the lease's record by a linearizable read that began after the
+    /// restore. A floor that is not below it stays.
+    ///
+    /// # Errors
+    /// [`FenceError`] where the database gave no verdict; nothing was changed then.
+    pub fn recover(&self, record: Token) -> Result<RecoverVerdict, FenceError> {
+        let insert = "INSERT INTO leasehold_recover(resource, token) VALUES (?, ?)";
+        let decided = self.decide(insert, params![self.name, record.to_string()])?;
+        let Some(Decided { before, guard }) = decided else {
+            return Ok(RecoverVerdict::NoResource);
+        };
+        let (floor, last_seq) = (before.floor, before.seq);
+        Ok(match guard {
+            Ok(()) if record.term.get() <= floor => RecoverVerdict::Kept { floor },
+            Ok(()) => RecoverVerdict::Recovered { prev_floor: floor, last_seq },
+            Err(error) => match refusal(&error) {
+                Some("Gone") => RecoverVerdict::Gone { floor },
+                Some("ForeignLineage") => RecoverVerdict::ForeignLineage,
+                _ => return Err(self.failed(&error)),
+            },
+        })
+    }
+
+    /// Binds the resource to the lease of `token`, whichever lease it obeyed: an operator's
+    /// decision, never a program's. Returns the token that had sealed it before, too; none: it was
+    /// never sealed, or it is not there.
+    ///
+    /// # Errors
+    /// [`FenceError`] where the database gave no verdict; nothing was changed then.
+    pub fn adopt(&self, token: Token) -> Result<(AdoptVerdict, Option<Token>), FenceError> {
+        let insert = "INSERT INTO leasehold_adopt(resource, token) VALUES (?, ?)";
+        let decided = self.decide(insert, params![self.name, token.to_string()])?;
+        let Some(Decided { before, guard }) = decided else {
+            return Ok((AdoptVerdict::NoResource, None));
+        };
+        let (floor, last_seq) = (before.floor, before.seq);
+        let verdict = match guard {
+            Ok(()) if before.token == Some(token) => AdoptVerdict::AlreadySealed { last_seq },
+            Ok(()) => AdoptVerdict::Adopted { prev_floor: floor, last_seq },
+            Err(error) => match refusal(&error) {
+                Some("Gone") => AdoptVerdict::Gone { floor },
+                Some("Fenced") => AdoptVerdict::Fenced { floor },
+                Some("Collision") => AdoptVerdict::Collision { floor },
+                _ => return Err(self.failed(&error)),
+            },
+        };
+        Ok((verdict, before.token))
+    }
+
+    /// Closes the resource for good, under the token that sealed it. It keeps its floor and its
+    /// steps, which answer what comes late.
+    ///
+    /// # Errors
+    /// [`FenceError`] where the database gave no verdict; nothing was changed then.
+    pub fn retire(&self, token: Token) -> Result<RetireVerdict, FenceError> {
+        let insert = "INSERT INTO leasehold_retire(resource, token) VALUES (?, ?)";
+        let decided = self.decide(insert, params![self.name, token.to_string()])?;
+        let Some(Decided { before, guard }) = decided else { return Ok(RetireVerdict::NoResource) };
+        let floor = before.floor;
+        Ok(match guard {
+            Ok(()) if before.retired => RetireVerdict::AlreadyRetired,
+            Ok(()) => RetireVerdict::Retired,
+            Err(error) => match refusal(&error) {
+                Some("NotSealed") => RetireVerdict::NotSealed { floor },
+                Some("ForeignLineage") => RetireVerdict::ForeignLineage,
+                Some("Gone") => RetireVerdict::Gone { floor },
+                Some("Fenced") => RetireVerdict::Fenced { floor },
+                Some("Collision") => RetireVerdict::Collision { floor },
+                _ => return Err(self.failed(&error)),
+            },
+        })
     }
 
     /// What the database keeps; none: the resource was never created.
@@ -137,6 +204,23 @@ impl Resource {
         // One transaction, so that the version is that of the row.
         let transaction = connection.transaction().map_err(|error| self.failed(&error))?;
         self.read(&transaction)
+    }
+
+    /// Puts one row into a verb of the guard, in a transaction that is committed where the guard
+    /// allows it. None: there is no such resource.
+    fn decide(
+        &self,
+        insert: &str,
+        parameters: &[&dyn ToSql],
+    ) -> Result<Option<Decided>, FenceError> {
+        let mut connection = self.connect()?;
+        let transaction = self.begin(&mut connection)?;
+        let Some(before) = self.read(&transaction)? else { return Ok(None) };
+        let guard = transaction.execute(insert, parameters).map(drop);
+        if guard.is_ok() {
+            transaction.commit().map_err(|error| self.failed(&error))?;
+        }
+        Ok(Some(Decided { before, guard }))
     }
 
     fn read(&self, connection: &Connection) -> Result<Option<ResourceState>, FenceError> {
@@ -228,6 +312,12 @@ impl fmt::Display for Resource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}#{}", self.store, self.name)
     }
+}
+
+/// What a verb found, and what the guard said to it.
+struct Decided {
+    before: ResourceState,
+    guard: rusqlite::Result<()>,
 }
 
 /// The verdict's name in a guard's error.

@@ -24,6 +24,7 @@ pub mod clock;
 mod driver;
 pub mod fence;
 pub mod leases;
+pub mod operator;
 pub mod protocol;
 pub mod store;
 

@@ -6,6 +6,7 @@ mod store_support;
 use std::fs;
 use std::path::PathBuf;
 
+use leasehold_core::fence::{self, Advance, FenceRow};
 use leasehold_core::token::Token;
 use leasehold_host::fence::{FenceError, Resource};
 use store_support::{by_hand, directory};
@@ -97,11 +98,64 @@ fn a_read_only_database_is_named_with_the_remedy() {
     assert_eq!(resource.state().unwrap().unwrap().floor, 0);
 }
 
-/// Neither created nor sealed nor looked at.
+/// The verbs that move the floor give the core's verdicts, and leave what the core leaves.
+#[test]
+fn what_the_database_decides_is_what_the_core_decides() {
+    let texts = ["a/1/b", "a/3/b", "a/3/c", "a/5/b", "a/2000000/b", "d/3/b"];
+    let tokens = texts.map(|text| {
+        let mut parts = text.split('/');
+        let mut part = |digits| parts.next().unwrap().repeat(digits);
+        format!("{}/{}/{}", part(32), part(1), part(16)).parse::<Token>().unwrap()
+    });
+    let sealed =
+        FenceRow { lineage: tokens[1].lineage, nonce: tokens[1].nonce, floor: 3, ..FenceRow::NEW };
+    let rows =
+        [None, Some(FenceRow::NEW), Some(sealed), Some(FenceRow { retired: true, ..sealed })];
+    let (_directory, path, resource) = fenced();
+    let put = |row: Option<FenceRow>| {
+        by_hand(&path).execute_batch("DELETE FROM leasehold_fence").unwrap();
+        let Some(FenceRow { lineage, floor, nonce, retired, seq }) = row else { return };
+        let (lineage, nonce) = match floor {
+            0 => (String::new(), String::new()),
+            _ => (lineage.to_string(), nonce.to_string()),
+        };
+        by_hand(&path)
+            .execute(
+                "INSERT INTO leasehold_fence VALUES ('payments', ?, ?, ?, ?, ?)",
+                (lineage, floor.cast_signed(), nonce, retired, seq.cast_signed()),
+            )
+            .unwrap();
+    };
+    for row in rows {
+        for token in tokens {
+            let left = |next: Option<FenceRow>| next.or(row).map(|row| (row.floor, row.retired));
+            let kept = || resource.state().unwrap().map(|state| (state.floor, state.retired));
+            let advance = Advance::default();
+            put(row);
+            let (verdict, next) = fence::seal(row.as_ref(), token, advance);
+            assert_eq!((resource.seal(token, false), kept()), (Ok(verdict), left(next)));
+            put(row);
+            let (verdict, next) = fence::recover(row.as_ref(), token);
+            assert_eq!((resource.recover(token), kept()), (Ok(verdict), left(next)));
+            put(row);
+            let (verdict, next) = fence::adopt(row.as_ref(), token);
+            let before = row.filter(|row| row.floor > 0).map(|_| tokens[1]);
+            assert_eq!((resource.adopt(token), kept()), (Ok((verdict, before)), left(next)));
+            put(row);
+            let (verdict, next) = fence::retire(row.as_ref(), token);
+            assert_eq!((resource.retire(token), kept()), (Ok(verdict), left(next)));
+        }
+    }
+}
+
+/// Neither created nor changed nor looked at.
 fn assert_misuse(resource: &Resource, expected: &str) {
     let errors = [
         resource.init().unwrap_err(),
         resource.seal(token(), false).unwrap_err(),
+        resource.recover(token()).unwrap_err(),
+        resource.adopt(token()).unwrap_err(),
+        resource.retire(token()).unwrap_err(),
         resource.state().unwrap_err(),
     ];
     for error in errors {

@@ -5,7 +5,7 @@ mod store_support;
 use std::sync::Arc;
 use std::thread;
 
-use leasehold_host::store::{Expect, Memory, Read, Store, Transact, Version};
+use leasehold_host::store::{Expect, List, Memory, Read, Store, Transact, Version};
 use store_support::{check, directory, must_put, must_read, open, put, read, wait, write};
 
 #[test]
@@ -37,6 +37,7 @@ fn keeps_the_contract<H: Fn() -> Arc<dyn Store> + Sync>(mut empty: impl FnMut() 
     a_check_may_name_a_key_that_is_not_written(empty());
     a_value_that_is_not_text_is_refused(empty());
     concurrent_increments_lose_nothing(empty());
+    keys_are_listed_by_their_prefix_in_the_order_of_their_bytes(empty());
 }
 
 fn a_missing_key_is_absent_and_an_entry_is_exactly_what_was_written(
@@ -134,6 +135,23 @@ fn a_value_that_is_not_text_is_refused(handle: impl Fn() -> Arc<dyn Store>) {
         "{outcome:?}"
     );
     assert_eq!(read(&*store, "a"), Read::Absent);
+}
+
+fn keys_are_listed_by_their_prefix_in_the_order_of_their_bytes(
+    handle: impl Fn() -> Arc<dyn Store>,
+) {
+    let store = handle();
+    let list = |prefix| match wait(store.list(prefix)) {
+        List::Keys(keys) => keys,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(list("lease/"), [""; 0]);
+    for key in ["lease/b", "lease/B", "lease/a_1", "lease/a/1", "LEASE/a", "saga/a", "lease"] {
+        must_put(&*store, key, Expect::Absent, key);
+    }
+    assert_eq!(list("lease/"), ["lease/B", "lease/a/1", "lease/a_1", "lease/b"]);
+    assert_eq!(list("lease/a_"), ["lease/a_1"], "no wild card");
+    assert_eq!(list("").len(), 7);
 }
 
 fn concurrent_increments_lose_nothing(handle: impl Fn() -> Arc<dyn Store> + Sync) {

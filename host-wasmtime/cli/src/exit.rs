@@ -3,7 +3,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
-/// A fence refused, or the result could not be written.
+/// A fence or a lease's record refused, or the result could not be written.
 pub(crate) const REFUSED: u8 = 1;
 /// The store cannot be reached.
 pub(crate) const UNREACHABLE: u8 = 69;
@@ -36,6 +36,11 @@ impl Failure {
 
     pub(crate) fn configuration(why: impl fmt::Display) -> Self {
         Self::new(CONFIGURATION, why)
+    }
+
+    /// Whether it may go away by itself.
+    pub(crate) fn may_pass(&self) -> bool {
+        self.code == UNREACHABLE
     }
 
     pub(crate) fn report(self) -> ExitCode {

@@ -1,8 +1,10 @@
 //! `leasehold fence`: what people do with the guard of a resource.
 
+mod answer;
+
 use std::process::ExitCode;
 
-use leasehold_core::fence::SealVerdict;
+use leasehold_core::fence::{AdoptVerdict, RecoverVerdict, SealVerdict};
 use leasehold_core::guard;
 use leasehold_core::token::Token;
 use leasehold_host::fence::{FenceError, Resource};
@@ -10,6 +12,8 @@ use serde_json::json;
 
 use crate::exit::{self, Failure, print};
 use crate::options::{self, Fence};
+use crate::status;
+use answer::{Answer, Refused};
 
 pub(crate) fn fence(command: &Fence) -> Result<ExitCode, Failure> {
     match command {
@@ -17,6 +21,15 @@ pub(crate) fn fence(command: &Fence) -> Result<ExitCode, Failure> {
         Fence::Init { resource: named, json } => init(&resource(named)?, *json)?,
         Fence::Seal { resource: named, token, json } => {
             return seal(&resource(named)?, token, *json);
+        }
+        Fence::Recover { resource: named, name, leases, json } => {
+            return recover(&resource(named)?, (name, leases.named()), *json);
+        }
+        Fence::Adopt { resource: named, token, json } => {
+            return adopt(&resource(named)?, token, *json);
+        }
+        Fence::Retire { resource: named, token, json } => {
+            return retire(&resource(named)?, token, *json);
         }
         Fence::Status { resource: named, json } => show(&resource(named)?, *json)?,
     }
@@ -35,64 +48,92 @@ fn init(resource: &Resource, json: bool) -> Result<(), Failure> {
 }
 
 fn seal(resource: &Resource, token: &str, json: bool) -> Result<ExitCode, Failure> {
-    let token: Token = token.parse().map_err(Failure::configuration)?;
+    let token = parse(token)?;
     let verdict = resource.seal(token, false).map_err(failure)?;
-    let sealed = matches!(verdict, SealVerdict::Sealed { .. } | SealVerdict::AlreadySealed { .. });
-    if json {
-        print(json!({
-            "resource": resource.to_string(),
-            "token": token.to_string(),
-            "verdict": verdict.name(),
-            "floor": floor(verdict).map(|floor| floor.to_string()),
-        }))?;
-    } else if sealed {
-        print(format!("{resource}: {}", verdict.name()))?;
+    Answer {
+        token,
+        verdict: verdict.name(),
+        refused: Refused::seal(verdict),
+        words: String::new(),
+        more: json!({}),
     }
-    if sealed {
-        return Ok(ExitCode::SUCCESS);
-    }
-    let code = match verdict {
-        SealVerdict::NoResource => exit::CONFIGURATION,
-        _ => exit::REFUSED,
+    .report(resource, json)
+}
+
+fn recover(
+    resource: &Resource,
+    (lease, store): (&str, Option<&str>),
+    json: bool,
+) -> Result<ExitCode, Failure> {
+    let record = status::current(store, lease)?;
+    let verdict = resource.recover(record).map_err(failure)?;
+    let words = match verdict {
+        RecoverVerdict::Recovered { prev_floor, .. } => {
+            format!(": the floor was {prev_floor}, and is the record's term {} now", record.term)
+        }
+        RecoverVerdict::Kept { floor } if floor > record.term.get() => format!(
+            ": the floor {floor} stays; it is above the record's term {}, so see whether the \
+             lease's store was restored from a copy, too",
+            record.term
+        ),
+        RecoverVerdict::Kept { floor } => format!(": the floor {floor} is the record's term"),
+        _ => String::new(),
     };
-    Err(Failure::new(code, refusal(resource, verdict)))
-}
-
-/// The floor that a refusal names.
-fn floor(verdict: SealVerdict) -> Option<u64> {
-    match verdict {
-        SealVerdict::Fenced { floor }
-        | SealVerdict::Collision { floor }
-        | SealVerdict::Gone { floor } => Some(floor),
-        _ => None,
+    Answer {
+        token: record,
+        verdict: verdict.name(),
+        refused: Refused::recover(verdict),
+        words,
+        more: json!({"lease": lease}),
     }
+    .report(resource, json)
 }
 
-/// A refusal in words that say what to do.
+fn adopt(resource: &Resource, token: &str, json: bool) -> Result<ExitCode, Failure> {
+    let token = parse(token)?;
+    let (verdict, before) = resource.adopt(token).map_err(failure)?;
+    let words = match (verdict, before) {
+        (AdoptVerdict::Adopted { .. }, Some(before)) if before.lineage != token.lineage => format!(
+            ": it obeyed lineage {} (term {}), and obeys lineage {} (term {}) now",
+            before.lineage, before.term, token.lineage, token.term
+        ),
+        (AdoptVerdict::Adopted { prev_floor, .. }, _) => {
+            format!(": lineage {}, floor {} after {prev_floor}", token.lineage, token.term)
+        }
+        _ => String::new(),
+    };
+    Answer {
+        token,
+        verdict: verdict.name(),
+        refused: Refused::adopt(verdict),
+        words,
+        more: json!({"before": before.map(|before| before.to_string())}),
+    }
+    .report(resource, json)
+}
+
+fn retire(resource: &Resource, token: &str, json: bool) -> Result<ExitCode, Failure> {
+    let token = parse(token)?;
+    let verdict = resource.retire(token).map_err(failure)?;
+    Answer {
+        token,
+        verdict: verdict.name(),
+        refused: Refused::retire(verdict),
+        words: ": it takes no writes any more".to_owned(),
+        more: json!({}),
+    }
+    .report(resource, json)
+}
+
+/// A seal's refusal in words that say what to do.
 pub(crate) fn refusal(resource: &Resource, verdict: SealVerdict) -> String {
     let name = verdict.name();
-    let what = match verdict {
-        SealVerdict::NoResource => {
-            "there is no such resource: create it with `leasehold fence init`".to_owned()
-        }
-        SealVerdict::Gone { .. } => {
-            "the resource was retired: it takes no writes any more".to_owned()
-        }
-        SealVerdict::ForeignLineage => {
-            "the resource obeys another lease: check the store and the lease's name".to_owned()
-        }
-        SealVerdict::Fenced { floor } => format!("a later holder has sealed it, with term {floor}"),
-        SealVerdict::Collision { floor } => {
-            format!(
-                "another holder has sealed it with the same term {floor}: the lease store was rolled back"
-            )
-        }
-        SealVerdict::Implausible => {
-            "the term is implausibly far above the resource's floor: check the token".to_owned()
-        }
-        SealVerdict::Sealed { .. } | SealVerdict::AlreadySealed { .. } => "sealed".to_owned(),
-    };
-    format!("{resource}: {name}: {what}")
+    let why = Refused::seal(verdict).map(|refused| format!(": {refused}")).unwrap_or_default();
+    format!("{resource}: {name}{why}")
+}
+
+fn parse(token: &str) -> Result<Token, Failure> {
+    token.parse().map_err(|bad| Failure::configuration(format!("{token:?}: {bad}")))
 }
 
 fn show(resource: &Resource, json: bool) -> Result<(), Failure> {

@@ -2,6 +2,7 @@
 
 mod exit;
 mod fence;
+mod operator;
 mod options;
 mod places;
 mod run;
@@ -32,6 +33,9 @@ fn main() -> ExitCode {
     let ended = match cli.command {
         Command::Run(options) => run::run(options),
         Command::Status(options) => status::status(&options),
+        Command::Handoff(options) => operator::handoff(&options),
+        Command::Release(options) => operator::release(&options),
+        Command::Init(options) => operator::init(&options),
         Command::Fence(command) => fence::fence(&command),
     };
     ended.unwrap_or_else(Failure::report)

@@ -1,81 +1,188 @@
-//! `leasehold status`: the record as it stands, for people and scripts.
+//! `leasehold status`: records as they stand, for people and scripts.
 
 use std::process::ExitCode;
 
 use leasehold_core::label::Name;
 use leasehold_core::record::{self, LeaseRecord, State};
 use leasehold_core::time::MILLISECOND_NS;
-use leasehold_host::store::Read;
-use serde_json::json;
+use leasehold_core::token::Token;
+use leasehold_host::store::{List, Read};
+use serde_json::{Value, json};
 
 use crate::exit::{self, Failure, print};
 use crate::options::Status;
 use crate::places::{self, Place};
 
 pub(crate) fn status(options: &Status) -> Result<ExitCode, Failure> {
-    Name::chosen(&options.name).map_err(Failure::configuration)?;
-    let url = places::url(options.store.named())?;
-    if !places::exists(options.store.named())? {
-        return absent(options, &url, false);
+    match &options.name {
+        Some(name) => one(options, name)?,
+        None => all(options)?,
     }
-    let place = places::open(options.store.named())?;
-    match block_on(place.store.read(&format!("lease/{}", options.name)))? {
-        Read::Absent => absent(options, &url, true),
-        Read::Entry { value, age_ns, .. } => {
-            let record = record::decode_named(&options.name, &value).map_err(|fault| {
-                Failure::configuration(format!("lease/{} in {}: {fault}", options.name, place.url))
-            })?;
-            show(&record, age_ns, &place, options.json)?;
-            Ok(ExitCode::SUCCESS)
+    Ok(ExitCode::SUCCESS)
+}
+
+fn one(options: &Status, name: &str) -> Result<(), Failure> {
+    Name::chosen(name).map_err(Failure::configuration)?;
+    let url = places::url(options.store.named())?;
+    let Some(place) = place(options.store.named())? else {
+        return absent(options, name, &url, false);
+    };
+    match block_on(read(&place, name))?? {
+        Found::Absent => absent(options, name, &url, true),
+        Found::Entry { value, age_ns } => {
+            let record = decode(name, &value, &url)?;
+            if options.json {
+                return print(object(&record, age_ns, &url));
+            }
+            print(format!("{}: {}", record.name, words(&record, age_ns)))?;
+            print(format!("token {}\nstore {url}", record.token))
         }
+    }
+}
+
+/// One record that cannot be read hides no other.
+fn all(options: &Status) -> Result<(), Failure> {
+    let url = places::url(options.store.named())?;
+    let place = place(options.store.named())?;
+    let found = match &place {
+        Some(place) => block_on(read_all(place))??,
+        None => Vec::new(),
+    };
+    let records = found.iter().map(|(name, found)| (name, found.decoded(name)));
+    if options.json {
+        let objects = records.map(|(name, record)| match record {
+            Ok((record, age_ns)) => object(&record, age_ns, &url),
+            Err(why) => json!({"name": name, "store": url, "state": "unreadable", "why": why}),
+        });
+        return print(Value::Array(objects.collect()));
+    }
+    for (name, record) in records {
+        print(match record {
+            Ok((record, age_ns)) => format!("{name}: {}", words(&record, age_ns)),
+            Err(why) => format!("{name}: unreadable: {why}"),
+        })?;
+    }
+    if found.is_empty() {
+        print("no lease was ever held")?;
+    }
+    print(format!("store {url}{}", if place.is_some() { "" } else { NOT_YET }))
+}
+
+/// The token in the record of `name`, as it is now.
+pub(crate) fn current(named: Option<&str>, name: &str) -> Result<Token, Failure> {
+    Name::chosen(name).map_err(Failure::configuration)?;
+    let url = places::url(named)?;
+    let never = || {
+        Failure::new(
+            exit::REFUSED,
+            format!(
+                "{name}: there is no record in {url}: check the name and --store; if it was lost, \
+                 put it back with `leasehold init`"
+            ),
+        )
+    };
+    let place = place(named)?.ok_or_else(never)?;
+    match block_on(read(&place, name))?? {
+        Found::Absent => Err(never()),
+        Found::Entry { value, .. } => Ok(decode(name, &value, &url)?.token),
+    }
+}
+
+const NOT_YET: &str = ", which does not exist yet";
+
+/// The store, if there is one; a question creates nothing.
+pub(crate) fn place(named: Option<&str>) -> Result<Option<Place>, Failure> {
+    if places::exists(named)? { places::open(named).map(Some) } else { Ok(None) }
+}
+
+/// What stands under a lease's key.
+pub(crate) enum Found {
+    Absent,
+    Entry { value: Vec<u8>, age_ns: Option<u64> },
+}
+
+impl Found {
+    fn decoded(&self, name: &str) -> Result<(LeaseRecord<'_>, Option<u64>), String> {
+        match self {
+            Self::Absent => Err("the record was deleted while it was listed".to_owned()),
+            Self::Entry { value, age_ns } => match record::decode_named(name, value) {
+                Ok(record) => Ok((record, *age_ns)),
+                Err(fault) => Err(fault.to_string()),
+            },
+        }
+    }
+}
+
+/// Only what leasehold wrote is a record.
+pub(crate) fn decode<'a>(
+    name: &str,
+    value: &'a [u8],
+    store: &str,
+) -> Result<LeaseRecord<'a>, Failure> {
+    record::decode_named(name, value)
+        .map_err(|fault| Failure::configuration(format!("lease/{name} in {store}: {fault}")))
+}
+
+pub(crate) async fn read(place: &Place, name: &str) -> Result<Found, Failure> {
+    match place.store.read(&format!("lease/{name}")).await {
+        Read::Absent => Ok(Found::Absent),
+        Read::Entry { value, age_ns, .. } => Ok(Found::Entry { value, age_ns }),
         Read::Unavailable(why) | Read::Unknown(why) => Err(Failure::new(exit::UNREACHABLE, why)),
         Read::Gone(why) => Err(Failure::configuration(why)),
     }
 }
 
-fn absent(options: &Status, store: &str, exists: bool) -> Result<ExitCode, Failure> {
-    let name = &options.name;
-    if options.json {
-        let state = "absent";
-        print(json!({"name": name, "store": store, "store_exists": exists, "state": state}))?;
-    } else {
-        let yet = if exists { "" } else { ", which does not exist yet" };
-        print(format!("{name}: never held\nstore {store}{yet}"))?;
+async fn read_all(place: &Place) -> Result<Vec<(String, Found)>, Failure> {
+    let keys = match place.store.list("lease/").await {
+        List::Keys(keys) => keys,
+        List::Unsupported => {
+            return Err(Failure::configuration(format!(
+                "{} cannot list its leases: give the name of one",
+                place.url
+            )));
+        }
+        List::Unavailable(why) => return Err(Failure::new(exit::UNREACHABLE, why)),
+        List::Gone(why) => return Err(Failure::configuration(why)),
+    };
+    let mut all = Vec::new();
+    for name in keys.iter().filter_map(|key| key.strip_prefix("lease/")) {
+        all.push((name.to_owned(), read(place, name).await?));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(all)
 }
 
-fn show(
-    record: &LeaseRecord<'_>,
-    age_ns: Option<u64>,
-    place: &Place,
-    json: bool,
-) -> Result<(), Failure> {
-    let age_ms = age_ns.filter(|age_ns| *age_ns < u64::MAX).map(|age_ns| age_ns / MILLISECOND_NS);
-    let writer_is_dead = age_ns == Some(u64::MAX);
-    let (to, note) = match record.state {
-        State::Held { .. } => ("", ""),
-        State::Offered { to, note } => (to.map_or("", |to| to.as_str()), note.as_str()),
-        State::Released { note } => ("", note.as_str()),
-    };
-    if json {
-        return print(json!({
-            "name": record.name.as_str(),
-            "store": place.url,
-            "state": record.state.kind().as_str(),
-            "holder": record.holder.as_str(),
-            "instance": record.instance.to_string(),
-            "term": record.token.term.to_string(),
-            "token": record.token.to_string(),
-            "ttl_ms": record.ttl_ms,
-            "age_ms": age_ms,
-            "holder_rebooted": writer_is_dead,
-            "to": to,
-            "note": note,
-        }));
+fn absent(options: &Status, name: &str, store: &str, exists: bool) -> Result<(), Failure> {
+    if options.json {
+        let state = "absent";
+        print(json!({"name": name, "store": store, "store_exists": exists, "state": state}))
+    } else {
+        print(format!("{name}: never held\nstore {store}{}", if exists { "" } else { NOT_YET }))
     }
+}
+
+fn object(record: &LeaseRecord<'_>, age_ns: Option<u64>, store: &str) -> Value {
+    let note = record.state.note().map_or("", |note| note.as_str());
+    json!({
+        "name": record.name.as_str(),
+        "store": store,
+        "state": record.state.kind().as_str(),
+        "holder": record.holder.as_str(),
+        "instance": record.instance.to_string(),
+        "term": record.token.term.to_string(),
+        "token": record.token.to_string(),
+        "ttl_ms": record.ttl_ms,
+        "age_ms": age_ms(age_ns),
+        "holder_rebooted": writer_is_dead(age_ns),
+        "to": offered_to(record),
+        "note": note,
+    })
+}
+
+/// Who holds a lease, on one line.
+pub(crate) fn words(record: &LeaseRecord<'_>, age_ns: Option<u64>) -> String {
+    let age_ms = age_ms(age_ns);
     let age = match age_ms {
-        _ if writer_is_dead => ", its machine has rebooted since".to_owned(),
+        _ if writer_is_dead(age_ns) => ", its machine has rebooted since".to_owned(),
         Some(age_ms) => {
             let what = match record.state {
                 State::Held { .. } => "renewed",
@@ -91,17 +198,31 @@ fn show(
         }
         State::Held { .. } => format!("held by {}", record.holder),
         State::Offered { .. } => {
+            let to = offered_to(record);
             format!("offered to {} by {}", if to.is_empty() { "nobody" } else { to }, record.holder)
         }
         State::Released { .. } => format!("free, last held by {}", record.holder),
     };
-    let token = record.token;
-    print(format!("{}: {state}, term {}, ttl {} ms{age}", record.name, token.term, record.ttl_ms))?;
-    print(format!("token {token}\nstore {}", place.url))
+    format!("{state}, term {}, ttl {} ms{age}", record.token.term, record.ttl_ms)
+}
+
+fn offered_to<'a>(record: &LeaseRecord<'a>) -> &'a str {
+    match record.state {
+        State::Offered { to: Some(to), .. } => to.as_str(),
+        _ => "",
+    }
+}
+
+fn age_ms(age_ns: Option<u64>) -> Option<u64> {
+    age_ns.filter(|_| !writer_is_dead(age_ns)).map(|age_ns| age_ns / MILLISECOND_NS)
+}
+
+fn writer_is_dead(age_ns: Option<u64>) -> bool {
+    age_ns == Some(u64::MAX)
 }
 
 /// A store answers through the runtime of whoever asks.
-fn block_on<T>(answer: impl Future<Output = T>) -> Result<T, Failure> {
+pub(crate) fn block_on<T>(answer: impl Future<Output = T>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::new(exit::UNREACHABLE, error))?;
     Ok(runtime.block_on(answer))

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::future::ready;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Answer, Capabilities, Check, Expect, Read, Store, Transact, Version, Write};
+use super::{Answer, Capabilities, Check, Expect, List, Read, Store, Transact, Version, Write};
 
 /// A linearizable map in memory; clones share it. It keeps no ages and no promise beyond the
 /// process.
@@ -43,6 +43,10 @@ impl Store for Memory {
     fn transact(&self, checks: Vec<Check>, writes: Vec<Write>) -> Answer<Transact> {
         Box::pin(ready(self.locked(|entries| entries.transact(&checks, writes))))
     }
+
+    fn list(&self, prefix: &str) -> Answer<List> {
+        Box::pin(ready(List::Keys(self.locked(|entries| entries.keys(prefix)))))
+    }
 }
 
 #[derive(Debug, Default)]
@@ -60,6 +64,10 @@ impl Entries {
             }
             None => Read::Absent,
         }
+    }
+
+    fn keys(&self, prefix: &str) -> Vec<String> {
+        self.values.keys().filter(|key| key.starts_with(prefix)).cloned().collect()
     }
 
     fn transact(&mut self, checks: &[Check], writes: Vec<Write>) -> Transact {

@@ -2,7 +2,7 @@
 //!
 //! A store knows two operations, [`Store::read`] and the conditional [`Store::transact`], and says
 //! through [`Capabilities`] what it vouches for. It knows nothing of leases: keys and values are
-//! what the machines make of them.
+//! what the machines make of them. [`Store::list`] is for people who look at it.
 
 mod memory;
 pub(crate) mod sqlite;
@@ -34,6 +34,13 @@ pub trait Store: Send + Sync + 'static {
     /// Writes all of `writes` if all of `checks` hold, else nothing, as one atomic step. A key that
     /// is written without a check is written whatever it holds.
     fn transact(&self, checks: Vec<Check>, writes: Vec<Write>) -> Answer<Transact>;
+
+    /// The keys that begin with `prefix`, in the order of their bytes. For people who look at a
+    /// store: no lease is decided by it, so that a store need not be able to.
+    fn list(&self, prefix: &str) -> Answer<List> {
+        let _ = prefix;
+        Box::pin(std::future::ready(List::Unsupported))
+    }
 }
 
 /// What a store vouches for; whatever needs more is refused at its start.
@@ -71,6 +78,19 @@ pub enum Read {
     Unknown(String),
     /// The store that was opened is there no more, or is no longer whole. What stands in its place
     /// proves nothing.
+    Gone(String),
+}
+
+/// What a listing found. The texts are for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum List {
+    /// The keys, in the order of their bytes.
+    Keys(Vec<String>),
+    /// This store cannot list its keys.
+    Unsupported,
+    /// The store could not be asked, or its answer was lost.
+    Unavailable(String),
+    /// The store that was opened is there no more, or is no longer whole.
     Gone(String),
 }
 

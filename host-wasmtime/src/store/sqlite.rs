@@ -18,7 +18,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use self::database::Database;
-use super::{Answer, Capabilities, Check, OpenError, Read, Store, Transact, Write};
+use super::{Answer, Capabilities, Check, List, OpenError, Read, Store, Transact, Write};
 
 /// A store in one SQLite file; processes of one machine share it by its path.
 ///
@@ -142,6 +142,11 @@ impl Store for Sqlite {
 
     fn transact(&self, checks: Vec<Check>, writes: Vec<Write>) -> Answer<Transact> {
         self.submit(Transact::Unknown, move |database| database.transact(&checks, &writes))
+    }
+
+    fn list(&self, prefix: &str) -> Answer<List> {
+        let prefix = prefix.to_owned();
+        self.submit(List::Unavailable, move |database| database.list(&prefix))
     }
 }
 

@@ -9,6 +9,7 @@ mod exit_codes;
 mod fence_commands;
 mod frozen;
 mod life;
+mod operator;
 mod rig;
 mod run_options;
 mod status;

@@ -105,6 +105,54 @@ fn a_lease_of_an_earlier_boot_says_so() {
     has(&scene, &[("holder_rebooted", json!(true)), ("age_ms", Value::Null)]);
 }
 
+#[test]
+fn without_a_name_every_lease_is_listed_in_the_order_of_their_names() {
+    let scene = Scene::new();
+    let list = |options: &[&str]| {
+        let line = [&["status", "--store", "./leases.db"], options].concat();
+        let ended = scene.leasehold(line).end();
+        assert_eq!((ended.code, ended.stderr.as_str()), (0, ""), "{ended:?}");
+        ended
+    };
+    let nothing = "no lease was ever held\nstore ./leases.db, which does not exist yet\n";
+    assert_eq!(list(&[]).stdout, nothing);
+    assert_eq!(list(&["--json"]).json(), json!([]));
+    assert!(!scene.path("leases.db").exists(), "a question creates nothing");
+
+    for name in ["zeta", "alpha", "beta"] {
+        let line = ["run", name, "--store", "./leases.db", "--holder", "web-2", "--", "true"];
+        assert_eq!(scene.leasehold(line).end().code, 0);
+    }
+    let _holder = holder(&scene);
+    // What is no record hides no other, and what is no lease is not listed.
+    scene.store().execute(
+        "UPDATE leasehold_kv SET value = 'edited' WHERE key = 'lease/beta';
+         INSERT INTO leasehold_kv SELECT 'saga/1', value, written, boot FROM leasehold_kv
+         WHERE key = 'lease/alpha'",
+    );
+    let text = list(&[]).stdout;
+    let lines: Vec<&str> = text.lines().collect();
+    let begins = [
+        "alpha: free, last held by web-2, term 1, ",
+        "beta: unreadable: the record is not one that leasehold wrote (byte 0): ",
+        "job: held by web-1, term 1, ttl 3000 ms, renewed ",
+        "zeta: free, last held by web-2, term 1, ",
+        "store ./leases.db",
+    ];
+    assert_eq!(lines.len(), begins.len(), "{text}");
+    assert!(lines.iter().zip(begins).all(|(line, begin)| line.starts_with(begin)), "{text}");
+
+    let all = list(&["--json"]).json();
+    let field = |name: &str| -> Vec<&Value> {
+        all.as_array().unwrap().iter().map(|lease| &lease[name]).collect()
+    };
+    assert_eq!(field("name"), ["alpha", "beta", "job", "zeta"]);
+    assert_eq!(field("state"), ["released", "unreadable", "held", "released"]);
+    let one = status(&scene, &["--json"]).json();
+    let keys = |lease: &Value| lease.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(keys(&all[2]), keys(&one), "as `status NAME` has it");
+}
+
 fn holder(scene: &Scene) -> Started {
     let holder = scene.run(&["--holder", "web-1"], &["sleep", "1000"]);
     holder.says("acquired, term 1");

@@ -1,12 +1,14 @@
 //! The command line; each command's options have a file of their own.
 
 mod fence;
+mod operator;
 mod run;
 mod status;
 
 use clap::{Args, Parser, Subcommand};
 
 pub(crate) use fence::{Fence, Resource};
+pub(crate) use operator::{Handoff, Init, Release};
 pub(crate) use run::Run;
 pub(crate) use status::Status;
 
@@ -21,11 +23,12 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a command while a lease is held.
+    // What a command is for is said at its options: said here too, the long help would be lost.
     Run(Run),
-    /// Say who holds a lease.
     Status(Status),
-    /// The guard at a resource: create it, seal it, look at it.
+    Handoff(Handoff),
+    Release(Release),
+    Init(Init),
     #[command(subcommand)]
     Fence(Fence),
 }

@@ -4,16 +4,18 @@ use clap::Args;
 
 use super::StoreOption;
 
-/// Say who holds a lease.
+/// Say who holds a lease, or all leases of a store.
+///
+/// It only looks: what it says may have changed when you read it.
 #[derive(Args, Debug)]
 pub(crate) struct Status {
-    /// The lease.
-    pub(crate) name: String,
+    /// The lease. Default: every lease of the store, in the order of their names.
+    pub(crate) name: Option<String>,
 
     #[command(flatten)]
     pub(crate) store: StoreOption,
 
-    /// One line of JSON.
+    /// One line of JSON: an object, or without a name an array.
     #[arg(long)]
     pub(crate) json: bool,
 }

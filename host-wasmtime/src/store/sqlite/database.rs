@@ -13,7 +13,7 @@ use super::advice::{code, explain};
 use super::files::Files;
 use super::filesystem::Disk;
 use super::stamp::{Moment, Stamp};
-use crate::store::{Check, Expect, Read, Transact, Version, Write};
+use crate::store::{Check, Expect, List, Read, Transact, Version, Write};
 
 /// One open database: a connection with the schema in place.
 pub(super) struct Database {
@@ -48,6 +48,14 @@ impl Database {
         })
     }
 
+    /// Lists keys, in a transaction of its own.
+    pub(super) fn list(&self, prefix: &str) -> List {
+        self.try_list(prefix).unwrap_or_else(|trouble| match trouble {
+            Trouble::Gone(why) => List::Gone(why),
+            Trouble::Unavailable(why) => List::Unavailable(why),
+        })
+    }
+
     fn try_read(&self, key: &str) -> Result<Read, Trouble> {
         self.files.verify()?;
         let row = self
@@ -69,6 +77,22 @@ impl Database {
                 value,
             },
         })
+    }
+
+    fn try_list(&self, prefix: &str) -> Result<List, Trouble> {
+        // Not LIKE, to which the letters' case, `_` and `%` would mean something.
+        let select =
+            "SELECT key FROM leasehold_kv WHERE substr(key, 1, length(?1)) = ?1 ORDER BY key";
+        let keys = || -> rusqlite::Result<Vec<String>> {
+            let mut statement = self.connection.prepare(select)?;
+            let key = |row: &rusqlite::Row<'_>| Ok(bytes(row.get_ref(0)?));
+            let keys = statement.query_map([prefix], key)?;
+            keys.map(|key| Ok(String::from_utf8_lossy(&key?).into_owned())).collect()
+        };
+        self.files.verify()?;
+        let keys = keys().map_err(|error| self.trouble(&error))?;
+        self.files.verify()?;
+        Ok(List::Keys(keys))
     }
 
     fn try_transact(&mut self, checks: &[Check], writes: &[Write]) -> Result<Transact, Trouble> {

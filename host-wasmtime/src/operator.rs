@@ -1,0 +1,684 @@
+//! What an operator does to a lease from outside: a wish for a hand-off, an end by force, a
+//! tombstone where the record was lost.
+//!
+//! Each verb reads the record, asks the core's rule, and writes on the condition that the record
+//! is still as it was read. Where somebody else wrote meanwhile it reads and decides again. A
+//! record that cannot be read is never overwritten.
+
+use std::fmt;
+use std::time::Duration;
+
+use leasehold_core::label::{Label, Name, Note};
+use leasehold_core::operator::{self as rules, Signature};
+use leasehold_core::record::{self, Ask, Kind, LeaseRecord, RecordFault, State};
+use leasehold_core::time::MILLISECOND_NS;
+use leasehold_core::token::{Nonce, Token};
+
+use crate::clock::{Clock as _, SystemClock};
+use crate::protocol::{Entropy as _, OsEntropy};
+use crate::store::{Check, Expect, Read, Store, Transact, Version, Write};
+
+/// How often a verb decides anew. Holders renew a few times a ttl, and a decision takes two
+/// requests: who loses so many races in a row meets something else than a holder.
+const TRIES: usize = 8;
+/// Before a store that did not decide, or lost its answer, is asked again.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// What the record's holder begins with where it is an operator; an asker leaves no trace of it.
+const FORCED: &str = "forced";
+const INIT: &str = "init";
+const ASKED: &str = "asked";
+
+/// One operator at a store; it never holds a lease. To be used in a tokio runtime with time
+/// enabled. A store that hangs keeps a verb waiting, and dropping the verb cancels nothing.
+pub struct Operator<'a> {
+    store: &'a dyn Store,
+    who: String,
+    instance: Nonce,
+}
+
+/// A lease's record at one moment, its texts owned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Whether somebody holds it.
+    pub state: Kind,
+    /// Who acquired it, for people.
+    pub holder: String,
+    /// That process.
+    pub instance: Nonce,
+    /// Its token.
+    pub token: Token,
+    /// How long the holder is believed without a renewal; while offered, how long others wait.
+    pub ttl: Duration,
+}
+
+/// What an end by force did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forced {
+    /// What was ended.
+    pub ended: Snapshot,
+    /// What stands in its place.
+    pub now: Snapshot,
+}
+
+impl<'a> Operator<'a> {
+    /// An operator whom people know as `who`: at most 121 characters of `A-Za-z0-9._:@/+-`.
+    ///
+    /// # Errors
+    /// [`OperatorError::Misuse`] for another label; [`OperatorError::Host`] where the system gives
+    /// no random bits.
+    pub fn new(store: &'a dyn Store, who: &str) -> Result<Self, OperatorError> {
+        let operator = Self { store, who: who.to_owned(), instance: fresh()? };
+        Label::new(who).map_err(misuse)?;
+        Label::new(&operator.sign(FORCED)).map_err(misuse)?;
+        Ok(operator)
+    }
+
+    /// Writes the wish that the lease `name` be handed over to the holder or instance `to`, and
+    /// nothing else. The holder finds it with its next renewal, ends its work and offers the lease
+    /// to `to`, who has to be waiting: after the offer's grace everybody may take it. A later wish
+    /// replaces an earlier one. Returns the record that was asked.
+    ///
+    /// # Errors
+    /// [`OperatorError`]; [`Refusal::Rule`] where nobody holds the lease, or `to` does.
+    pub async fn ask(&self, name: &str, to: &str) -> Result<Snapshot, OperatorError> {
+        let ask = Ask { id: fresh()?, to: Label::new(to).map_err(misuse)? };
+        let asked = self.change(
+            name,
+            ASKED,
+            |record, _| encode(&rules::ask(existing(record)?, ask).map_err(Refusal::Rule)?),
+            |record, _| match record.state {
+                State::Held { ask: Some(found) } if found.id == ask.id => true,
+                // Heard already, so that the record no longer has it.
+                State::Offered { to, .. } => to == Some(ask.to),
+                _ => record::names(ask.to, record.holder, record.instance),
+            },
+        );
+        Ok(asked.await?.after)
+    }
+
+    /// Ends whoever holds the lease `name`, or is offered it, under a term of its own, if the
+    /// record is by the holder or instance `expected`. Nobody holds the lease then, and all others
+    /// wait out the old ttl, so that exclusivity is kept. `reason`: 1 to 256 printable ASCII
+    /// characters without `"` and `\`, kept in the record.
+    ///
+    /// # Errors
+    /// [`OperatorError`]; [`Refusal::OtherHolder`], and [`Refusal::Rule`] where the lease is free.
+    pub async fn force(
+        &self,
+        name: &str,
+        reason: &str,
+        expected: &str,
+    ) -> Result<Forced, OperatorError> {
+        let reason = Note::new(reason).map_err(misuse)?;
+        let expected = Label::new(expected).map_err(misuse)?;
+        let nonce = fresh()?;
+        let draft = |record: Option<&LeaseRecord<'_>>, signature: Signature<'_>| {
+            let record = existing(record)?;
+            let forced = rules::force(record, signature, nonce, reason).map_err(Refusal::Rule)?;
+            if !record::names(expected, record.holder, record.instance) {
+                return Err(Refusal::OtherHolder(Snapshot::of(record)).into());
+            }
+            encode(&forced)
+        };
+        let Written { before, after } = self.change(name, FORCED, draft, is_one_of_ours).await?;
+        Ok(Forced { ended: before.ok_or(Refusal::NoRecord)?, now: after })
+    }
+
+    /// After [`Operator::force`] by this very operator: frees the lease `name` at once.
+    /// Exclusivity is waived until the old ttl has run, since the old holder may not know yet;
+    /// until then only the fence protects.
+    ///
+    /// # Errors
+    /// [`OperatorError`]; [`Refusal::Rule`] where the record is no longer what was forced.
+    pub async fn waive(&self, name: &str) -> Result<Snapshot, OperatorError> {
+        let draft = |record: Option<&LeaseRecord<'_>>, signature: Signature<'_>| {
+            encode(&rules::waive(existing(record)?, signature).map_err(Refusal::Rule)?)
+        };
+        Ok(self.change(name, FORCED, draft, is_one_of_ours).await?.after)
+    }
+
+    /// Puts a tombstone in the place of the lost record of `name`: the next holder's term is above
+    /// that of `after`, the last token that is known. Whoever held the lost record must have been
+    /// stopped first. `ttl`: whole milliseconds, 1 ms to one day.
+    ///
+    /// # Errors
+    /// [`OperatorError`]; [`Refusal::Exists`] where there is a record.
+    pub async fn init(
+        &self,
+        name: &str,
+        after: Token,
+        ttl: Duration,
+    ) -> Result<Snapshot, OperatorError> {
+        let lease = Name::new(name).map_err(misuse)?;
+        let ttl_ms = u32::try_from(ttl.as_millis())
+            .ok()
+            .filter(|ttl_ms| (1..=record::MAX_TTL_MS).contains(ttl_ms))
+            .filter(|ttl_ms| Duration::from_millis((*ttl_ms).into()) == ttl)
+            .ok_or_else(|| misuse("a ttl is a whole number of milliseconds, 1 ms to one day"))?;
+        let draft = |record: Option<&LeaseRecord<'_>>, signature: Signature<'_>| match record {
+            None => encode(&rules::init(lease, after, signature, ttl_ms)),
+            Some(record) => Err(Refusal::Exists(Snapshot::of(record)).into()),
+        };
+        Ok(self.change(name, INIT, draft, is_one_of_ours).await?.after)
+    }
+
+    /// Reads, decides with `draft`, writes; again where the record changed meanwhile. `is_done`
+    /// tells, after a write whose answer was lost, from the record and the attempts that were sent
+    /// whether it was applied.
+    async fn change(
+        &self,
+        name: &str,
+        verb: &str,
+        draft: impl Fn(Option<&LeaseRecord<'_>>, Signature<'_>) -> Result<Vec<u8>, OperatorError>,
+        is_done: impl Fn(&LeaseRecord<'_>, &[Nonce]) -> bool,
+    ) -> Result<Written, OperatorError> {
+        let key = format!("lease/{}", Name::new(name).map_err(misuse)?);
+        let signed = self.sign(verb);
+        let mut attempts = Vec::new();
+        let mut in_doubt = None;
+        let mut trouble = None;
+        for _ in 0..TRIES {
+            if trouble.is_some() {
+                tokio::time::sleep(PAUSE).await;
+            }
+            let found = match self.store.read(&key).await {
+                Read::Absent => None,
+                Read::Entry { value, version, .. } => Some((value, version)),
+                Read::Gone(why) => return Err(OperatorError::Gone(why)),
+                Read::Unavailable(why) | Read::Unknown(why) => {
+                    trouble = Some(why);
+                    continue;
+                }
+            };
+            let record = found.as_ref().map(|(value, _)| record::decode_named(name, value));
+            let record = record.transpose().map_err(OperatorError::Record)?;
+            if let (Some(written), Some(record)) = (&in_doubt, &record)
+                && is_done(record, &attempts)
+            {
+                return Ok(Written::clone(written));
+            }
+            let signature = self.signature(&signed)?;
+            let value = draft(record.as_ref(), signature)?;
+            attempts.push(signature.attempt);
+            let written = Written {
+                before: record.as_ref().map(Snapshot::of),
+                after: Snapshot::of(&record::decode(&value).map_err(OperatorError::Record)?),
+            };
+            trouble = match self.write(&key, found.map(|(_, version)| version), value).await {
+                Transact::Applied(_) => return Ok(written),
+                Transact::Gone(why) => return Err(OperatorError::Gone(why)),
+                Transact::Conflict => None,
+                Transact::Undecided(why) | Transact::Unavailable(why) => Some(why),
+                Transact::Unknown(why) => {
+                    in_doubt = Some(written);
+                    Some(why)
+                }
+            };
+        }
+        Err(match (in_doubt, trouble) {
+            (None, None) => OperatorError::KeepsChanging,
+            (None, Some(why)) => OperatorError::Unavailable(why),
+            (Some(_), why) => OperatorError::InDoubt(why.unwrap_or("it keeps changing".to_owned())),
+        })
+    }
+
+    fn write(
+        &self,
+        key: &str,
+        version: Option<Version>,
+        value: Vec<u8>,
+    ) -> impl Future<Output = Transact> {
+        let expect = version.map_or(Expect::Absent, Expect::Version);
+        let check = Check { key: key.to_owned(), expect };
+        self.store.transact(vec![check], vec![Write { key: key.to_owned(), value }])
+    }
+
+    /// Who did what, as the record keeps it.
+    fn sign(&self, verb: &str) -> String {
+        format!("{verb}:{}", self.who)
+    }
+
+    fn signature<'s>(&self, signed: &'s str) -> Result<Signature<'s>, OperatorError> {
+        Ok(Signature {
+            holder: Label::new(signed).map_err(misuse)?,
+            instance: self.instance,
+            attempt: fresh()?,
+            at_ms: SystemClock.now().wall_ns.map(|wall_ns| wall_ns / MILLISECOND_NS),
+        })
+    }
+}
+
+/// One change of a record.
+#[derive(Clone)]
+struct Written {
+    before: Option<Snapshot>,
+    after: Snapshot,
+}
+
+impl Snapshot {
+    /// Of a record that was decoded.
+    #[must_use]
+    pub fn of(record: &LeaseRecord<'_>) -> Self {
+        Self {
+            state: record.state.kind(),
+            holder: record.holder.as_str().to_owned(),
+            instance: record.instance,
+            token: record.token,
+            ttl: Duration::from_millis(record.ttl_ms.into()),
+        }
+    }
+
+    /// Whether `who`, a label or an instance, wrote it.
+    #[must_use]
+    pub fn is_by(&self, who: Label<'_>) -> bool {
+        let holder = Label::new(&self.holder);
+        holder.is_ok_and(|holder| record::names(who, holder, self.instance))
+    }
+}
+
+fn existing<'r, 'a>(
+    record: Option<&'r LeaseRecord<'a>>,
+) -> Result<&'r LeaseRecord<'a>, OperatorError> {
+    Ok(record.ok_or(Refusal::NoRecord)?)
+}
+
+fn is_one_of_ours(record: &LeaseRecord<'_>, attempts: &[Nonce]) -> bool {
+    attempts.contains(&record.attempt)
+}
+
+fn encode(record: &LeaseRecord<'_>) -> Result<Vec<u8>, OperatorError> {
+    record::encode(record, &mut [0; record::MAX_LEN]).map(<[u8]>::to_vec).map_err(misuse)
+}
+
+fn fresh() -> Result<Nonce, OperatorError> {
+    OsEntropy.salt().map(Nonce).map_err(|error| OperatorError::Host(error.to_string()))
+}
+
+fn misuse(why: impl fmt::Display) -> OperatorError {
+    OperatorError::Misuse(why.to_string())
+}
+
+/// Why a verb changed nothing, or may have; each text says what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OperatorError {
+    /// The caller's mistake: a name, a label, a note, a ttl.
+    Misuse(String),
+    /// The record forbids it.
+    Refused(Refusal),
+    /// The record cannot be read, and was left as it is.
+    Record(RecordFault),
+    /// The store did not do it; nothing was changed.
+    Unavailable(String),
+    /// The store that was opened is there no more, or is no longer whole.
+    Gone(String),
+    /// The store did not say whether the write was applied, and it may still be.
+    InDoubt(String),
+    /// Somebody else wrote each time between read and write; nothing was changed.
+    KeepsChanging,
+    /// The operating system.
+    Host(String),
+}
+
+/// What a record forbids an operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The core's rule.
+    Rule(rules::Refusal),
+    /// Nobody ever held the lease in this store.
+    NoRecord,
+    /// Not the one who was to be ended: this one.
+    OtherHolder(Snapshot),
+    /// The record is not lost: this is it.
+    Exists(Snapshot),
+}
+
+impl From<Refusal> for OperatorError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl fmt::Display for OperatorError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Misuse(why) | Self::Unavailable(why) | Self::Gone(why) | Self::Host(why) => {
+                f.write_str(why)
+            }
+            Self::Refused(refusal) => refusal.fmt(f),
+            Self::Record(fault) => fault.fmt(f),
+            Self::InDoubt(why) => write!(
+                f,
+                "the store did not say whether it was done ({why}); it may still happen: look at \
+                 the lease before you ask again"
+            ),
+            Self::KeepsChanging => write!(
+                f,
+                "the record changed {TRIES} times in a row between being read and being written: \
+                 see who writes to it, and try again"
+            ),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rule(refusal) => refusal.fmt(f),
+            Self::NoRecord => f.write_str(
+                "nobody ever held the lease in this store: check the name and the store",
+            ),
+            Self::OtherHolder(found) => write!(
+                f,
+                "the lease is not theirs: the record is by {}, term {}; look at it again before you \
+                 end somebody",
+                found.holder, found.token.term
+            ),
+            Self::Exists(found) => write!(
+                f,
+                "there is a record, {} by {}, term {}: what is not lost is left as it is",
+                found.state.as_str(),
+                found.holder,
+                found.token.term
+            ),
+        }
+    }
+}
+
+impl std::error::Error for OperatorError {}
+impl std::error::Error for Refusal {}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::sync::{Arc, Mutex};
+
+    use leasehold_core::token::Term;
+
+    use super::*;
+    use crate::store::{Answer, Capabilities, Memory};
+
+    const TOKEN: &str = "0123456789abcdef0123456789abcdef/7/00000000000000aa";
+    const TTL: Duration = Duration::from_secs(3);
+
+    /// What becomes of one write.
+    enum Fate {
+        /// Somebody else writes first.
+        Overtaken(fn(&LeaseRecord<'_>) -> Vec<u8>),
+        /// Applied; the answer is lost. Perhaps somebody writes after it, too.
+        AnswerLost(Option<fn(&LeaseRecord<'_>) -> Vec<u8>>),
+        /// Not applied, and the answer is lost.
+        RequestLost,
+        Undecided,
+        Unavailable,
+    }
+
+    /// A store whose first writes have a fate of their own.
+    struct Fateful {
+        memory: Memory,
+        fates: Arc<Mutex<VecDeque<Fate>>>,
+    }
+
+    impl Store for Fateful {
+        fn capabilities(&self) -> Capabilities {
+            self.memory.capabilities()
+        }
+
+        fn read(&self, key: &str) -> Answer<Read> {
+            self.memory.read(key)
+        }
+
+        fn transact(&self, checks: Vec<Check>, writes: Vec<Write>) -> Answer<Transact> {
+            let fate = self.fates.lock().unwrap().pop_front();
+            let memory = self.memory.clone();
+            Box::pin(async move {
+                match fate {
+                    None => memory.transact(checks, writes).await,
+                    Some(Fate::Overtaken(change)) => {
+                        rewrite(&memory, change).await;
+                        memory.transact(checks, writes).await
+                    }
+                    Some(Fate::AnswerLost(after)) => {
+                        let applied = memory.transact(checks, writes).await;
+                        assert!(matches!(applied, Transact::Applied(_)), "{applied:?}");
+                        if let Some(change) = after {
+                            rewrite(&memory, change).await;
+                        }
+                        Transact::Unknown("the line is dead".to_owned())
+                    }
+                    Some(Fate::RequestLost) => Transact::Unknown("the line is dead".to_owned()),
+                    Some(Fate::Undecided) => Transact::Undecided("ask again".to_owned()),
+                    Some(Fate::Unavailable) => Transact::Unavailable("no route".to_owned()),
+                }
+            })
+        }
+    }
+
+    async fn rewrite(memory: &Memory, change: fn(&LeaseRecord<'_>) -> Vec<u8>) {
+        let value = change(&record::decode(&value(memory).await).unwrap());
+        put(memory, &value).await;
+    }
+
+    async fn put(memory: &Memory, value: &[u8]) {
+        let write = Write { key: "lease/job".to_owned(), value: value.to_vec() };
+        assert!(matches!(memory.transact(vec![], vec![write]).await, Transact::Applied(_)));
+    }
+
+    async fn value(store: &dyn Store) -> Vec<u8> {
+        match store.read("lease/job").await {
+            Read::Entry { value, .. } => value,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The lease as web-1 holds it, at this many renewals.
+    fn held(state: State<'_>, renewals: u64) -> Vec<u8> {
+        encode(&LeaseRecord {
+            name: Name::new("job").unwrap(),
+            token: TOKEN.parse().unwrap(),
+            state,
+            holder: Label::new("web-1").unwrap(),
+            instance: Nonce(0xaa),
+            ttl_ms: 3_000,
+            attempt: Nonce(renewals),
+            at_ms: None,
+            expires_by_ms: None,
+        })
+        .unwrap()
+    }
+
+    fn renewed(record: &LeaseRecord<'_>) -> Vec<u8> {
+        held(State::Held { ask: None }, record.attempt.0 + 1)
+    }
+
+    fn won_by_web_2(record: &LeaseRecord<'_>) -> Vec<u8> {
+        let token = Token { term: Term::new(8).unwrap(), nonce: Nonce(2), ..record.token };
+        let holder = Label::new("web-2").unwrap();
+        encode(&LeaseRecord { token, holder, instance: Nonce(2), attempt: Nonce(99), ..*record })
+            .unwrap()
+    }
+
+    async fn store(value: Option<&[u8]>, fates: impl IntoIterator<Item = Fate>) -> Fateful {
+        let memory = Memory::new();
+        if let Some(value) = value {
+            put(&memory, value).await;
+        }
+        Fateful { memory, fates: Arc::new(Mutex::new(fates.into_iter().collect())) }
+    }
+
+    async fn held_store(fates: impl IntoIterator<Item = Fate>) -> Fateful {
+        store(Some(&held(State::Held { ask: None }, 1)), fates).await
+    }
+
+    fn operator(store: &Fateful) -> Operator<'_> {
+        Operator::new(store, "ops@desk").unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_wish_changes_nothing_but_the_wish() {
+        let store = held_store([]).await;
+        let asked = operator(&store).ask("job", "web-2").await.unwrap();
+        assert_eq!((asked.holder.as_str(), asked.ttl), ("web-1", TTL));
+        let value = value(&store).await;
+        let record = record::decode(&value).unwrap();
+        let State::Held { ask: Some(ask) } = record.state else { panic!("{record:?}") };
+        assert_eq!(ask.to.as_str(), "web-2");
+        let before = held(State::Held { ask: None }, 1);
+        let state = State::Held { ask: Some(ask) };
+        assert_eq!(record, LeaseRecord { state, ..record::decode(&before).unwrap() });
+    }
+
+    #[tokio::test]
+    async fn force_ends_the_holder_under_a_term_of_its_own_and_keeps_the_old_ttl() {
+        let store = held_store([]).await;
+        let forced = operator(&store).force("job", "stuck", "web-1").await.unwrap();
+        assert_eq!(forced.ended.holder, "web-1");
+        assert_eq!((forced.now.state, forced.now.ttl), (Kind::Offered, TTL));
+        assert_eq!(
+            (forced.now.holder.as_str(), forced.now.token.term.get()),
+            ("forced:ops@desk", 8)
+        );
+        let value = value(&store).await;
+        let record = record::decode(&value).unwrap();
+        assert_eq!(Snapshot::of(&record), forced.now);
+        assert_eq!(record.state.note().unwrap().as_str(), "stuck");
+    }
+
+    #[tokio::test]
+    async fn only_who_forced_a_lease_can_waive_its_grace() {
+        let store = held_store([]).await;
+        let operator = operator(&store);
+        operator.force("job", "stuck", "00000000000000aa").await.unwrap();
+        let other = Operator::new(&store, "ops@desk").unwrap();
+        let refused = Err(Refusal::Rule(rules::Refusal::NotForced).into());
+        assert_eq!(other.waive("job").await, refused);
+        assert_eq!(operator.waive("job").await.unwrap().state, Kind::Released);
+        assert_eq!(operator.waive("job").await, refused);
+    }
+
+    #[tokio::test]
+    async fn a_lost_record_goes_on_after_its_last_token() {
+        let store = store(None, []).await;
+        let token: Token = TOKEN.parse().unwrap();
+        let init = operator(&store).init("job", token, TTL).await.unwrap();
+        assert_eq!((init.state, init.token, init.ttl), (Kind::Released, token, TTL));
+        let before = value(&store).await;
+        let again = operator(&store).init("job", token, TTL).await;
+        assert_eq!(again, Err(Refusal::Exists(init).into()));
+        assert_eq!(value(&store).await, before);
+    }
+
+    #[tokio::test]
+    async fn whoever_is_overtaken_decides_anew() {
+        for fate in [Fate::Overtaken(renewed), Fate::Undecided, Fate::Unavailable] {
+            let store = held_store([fate]).await;
+            operator(&store).ask("job", "web-2").await.unwrap();
+        }
+        let store = held_store([Fate::Overtaken(won_by_web_2)]).await;
+        let refused = operator(&store).force("job", "stuck", "web-1").await.unwrap_err();
+        assert!(refused.to_string().contains("the record is by web-2, term 8"), "{refused}");
+    }
+
+    #[tokio::test]
+    async fn a_write_whose_answer_was_lost_is_found_and_not_made_twice() {
+        let store = held_store([Fate::AnswerLost(None)]).await;
+        let forced = operator(&store).force("job", "stuck", "web-1").await.unwrap();
+        assert_eq!(forced.ended.holder, "web-1");
+        assert_eq!(Snapshot::of(&record::decode(&value(&store).await).unwrap()), forced.now);
+        assert_eq!(forced.now.token.term.get(), 8, "forced once");
+
+        let store = held_store([Fate::AnswerLost(None)]).await;
+        operator(&store).ask("job", "web-2").await.unwrap();
+        let store = self::store(None, [Fate::AnswerLost(None)]).await;
+        operator(&store).init("job", TOKEN.parse().unwrap(), TTL).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_wish_whose_answer_was_lost_may_have_been_heard_already() {
+        let offered: fn(&LeaseRecord<'_>) -> Vec<u8> = |_| {
+            let to = Some(Label::new("web-2").unwrap());
+            held(State::Offered { to, note: Note::EMPTY }, 2)
+        };
+        for heard in [offered, won_by_web_2] {
+            let store = held_store([Fate::AnswerLost(Some(heard))]).await;
+            let asked = operator(&store).ask("job", "web-2").await.unwrap();
+            assert_eq!(asked.holder, "web-1");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_write_that_was_lost_is_made_again() {
+        let store = held_store([Fate::RequestLost, Fate::RequestLost]).await;
+        let forced = operator(&store).force("job", "stuck", "web-1").await.unwrap();
+        assert_eq!(Snapshot::of(&record::decode(&value(&store).await).unwrap()), forced.now);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_never_settles_is_an_error_that_says_what_is_known() {
+        let overtaken = (0..TRIES).map(|_| Fate::Overtaken(renewed));
+        let changing = held_store(overtaken).await;
+        let error = operator(&changing).ask("job", "web-2").await.unwrap_err();
+        assert_eq!(error, OperatorError::KeepsChanging);
+
+        let unavailable = held_store((0..TRIES).map(|_| Fate::Unavailable)).await;
+        let error = operator(&unavailable).ask("job", "web-2").await.unwrap_err();
+        assert_eq!(error, OperatorError::Unavailable("no route".to_owned()));
+
+        let lost = held_store((0..TRIES).map(|_| Fate::RequestLost)).await;
+        let error = operator(&lost).ask("job", "web-2").await.unwrap_err();
+        assert_eq!(error, OperatorError::InDoubt("the line is dead".to_owned()));
+        let mut fates = vec![Fate::RequestLost];
+        fates.extend((1..TRIES).map(|_| Fate::Unavailable));
+        let error = operator(&held_store(fates).await).ask("job", "web-2").await.unwrap_err();
+        assert_eq!(error, OperatorError::InDoubt("no route".to_owned()), "a doubt remains");
+    }
+
+    #[tokio::test]
+    async fn what_the_record_forbids_is_refused_and_changes_nothing() {
+        let free = held(State::Released { note: Note::EMPTY }, 1);
+        let newer = br#"{"format":2,"name":"job"}"#.to_vec();
+        let rule = |rule| OperatorError::from(Refusal::Rule(rule));
+        for (value, asked, forced) in [
+            (&free, rule(rules::Refusal::NotHeld), rule(rules::Refusal::AlreadyFree)),
+            (
+                &newer,
+                OperatorError::Record(RecordFault::Newer { format: 2 }),
+                OperatorError::Record(RecordFault::Newer { format: 2 }),
+            ),
+        ] {
+            let store = store(Some(value), []).await;
+            let operator = operator(&store);
+            assert_eq!(operator.ask("job", "web-2").await, Err(asked));
+            assert_eq!(operator.force("job", "stuck", "web-1").await, Err(forced));
+            assert!(operator.init("job", TOKEN.parse().unwrap(), TTL).await.is_err());
+            assert_eq!(self::value(&store).await, *value);
+        }
+        let store = held_store([]).await;
+        let operator = operator(&store);
+        let already = operator.ask("job", "00000000000000aa").await;
+        assert_eq!(already, Err(rule(rules::Refusal::AlreadyHolds)));
+        let silent = operator.force("job", "", "web-1").await;
+        assert_eq!(silent, Err(rule(rules::Refusal::NoReason)));
+        assert_eq!(operator.ask("other", "web-2").await, Err(Refusal::NoRecord.into()));
+    }
+
+    #[tokio::test]
+    async fn what_no_record_may_hold_is_misuse() {
+        let store = held_store([]).await;
+        let operator = operator(&store);
+        let token: Token = TOKEN.parse().unwrap();
+        let errors = [
+            operator.ask("a b", "web-2").await.err(),
+            operator.ask("job", "web 2").await.err(),
+            operator.force("job", "say \"why\"", "web-1").await.err(),
+            operator.init("other", token, Duration::ZERO).await.err(),
+            operator.init("other", token, Duration::from_micros(1_500)).await.err(),
+            operator.init("other", token, Duration::from_secs(86_401)).await.err(),
+            Operator::new(&store, &"x".repeat(122)).err(),
+            Operator::new(&store, "").err(),
+        ];
+        for error in errors {
+            assert!(matches!(error, Some(OperatorError::Misuse(_))), "{error:?}");
+        }
+    }
+}
