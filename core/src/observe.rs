@@ -123,7 +123,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::DeadlinePassed => "no renewal was confirmed in time",
-            Self::RivalSeen => "somebody else holds it",
+            Self::RivalSeen => "somebody else holds it, or the store was rolled back",
             Self::Forced => "somebody released it by force",
             Self::RecordGone => "its record is gone from the store",
             Self::Refused => "a fence knows a later holder: the lease store was rolled back",

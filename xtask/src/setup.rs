@@ -20,10 +20,11 @@ const TARGETS: [(&str, &str); 2] = [
 const COMPONENTS: [(&str, &str); 2] =
     [("clippy", "the lint stage runs it"), ("rustfmt", "the lint stage runs it")];
 /// Programs, and at the same time the names of their Debian packages.
-const PROGRAMS: [(&str, &str); 3] = [
+const PROGRAMS: [(&str, &str); 4] = [
     ("sqlite3", "the fence's SQL is tested in the engine that users have"),
     ("python3", "the fence's SQL is tested through Python's sqlite3"),
     ("valgrind", "it counts the instructions of a decision"),
+    ("faketime", "holders and waiters are shown a wall clock that jumps"),
 ];
 
 /// The oldest Node that the npm package runs on: the first 20 that also requires ES modules.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::Command;
 use std::time::Duration;
 
 use leasehold_core::record::Kind;
@@ -62,27 +61,6 @@ fn a_command_that_changes_its_directory_asks_the_same_store() {
     let ended = scene.run_sh(&[], &script).end();
     assert_eq!((ended.code, ended.stdout.as_str()), (0, "75\n"), "{ended:?}");
     assert!(!scene.path("sub/leases.db").exists());
-}
-
-#[test]
-fn a_front_whose_process_group_has_no_number_here_runs_its_command() {
-    let scene = Scene::new();
-    let run = scene.command(run_line(&[], &["sh", "-c", "echo ran; exit 4"]));
-    let mut unshare = Command::new("unshare");
-    // The leader of the group stays outside of the new pid namespace.
-    unshare
-        .args(["--map-root-user", "--pid", "--fork", "--mount-proc"])
-        .arg(run.get_program())
-        .args(run.get_args());
-    unshare.current_dir(scene.folder());
-    for (name, value) in run.get_envs() {
-        match value {
-            Some(value) => unshare.env(name, value),
-            None => unshare.env_remove(name),
-        };
-    }
-    let ended = scene.start(&mut unshare).end();
-    assert_eq!((ended.code, ended.stdout.as_str()), (4, "ran\n"), "{ended:?}");
 }
 
 #[test]

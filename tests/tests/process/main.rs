@@ -4,12 +4,14 @@
 #![cfg(target_os = "linux")]
 
 mod bad_input;
+mod clock;
 mod contention;
 mod exit_codes;
 mod fence_commands;
 mod frozen;
 mod life;
 mod operator;
+mod pid_one;
 mod rig;
 mod run_options;
 mod status;

@@ -20,8 +20,8 @@ use rustix::process::{Pid, Signal};
 use rustix::time::{ClockId, clock_gettime};
 use tempfile::TempDir;
 
-pub(crate) use processes::{Process, signal};
-pub(crate) use store::Store;
+pub(crate) use processes::{Process, has_zombie, signal};
+pub(crate) use store::{Row, Store};
 pub(crate) use terminal::Terminal;
 
 /// The lease that nearly every test is about.
@@ -165,6 +165,21 @@ pub(crate) fn run_line<'a>(options: &[&'a str], command: &[&'a str]) -> Vec<&'a 
     [&fixed, options, &["--"], command].concat()
 }
 
+/// The same, started by a program like `unshare`, which becomes it or starts it.
+pub(crate) fn through(wrapper: &[&str], inner: &Command) -> Command {
+    let (program, options) = wrapper.split_first().expect("a program");
+    let mut command = Command::new(program);
+    command.args(options).arg(inner.get_program()).args(inner.get_args());
+    command.current_dir(inner.get_current_dir().expect("the scene's folder"));
+    for (name, value) in inner.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
+}
+
 /// A process that a test started, and what it has said so far.
 pub(crate) struct Started {
     child: Child,
@@ -204,6 +219,20 @@ impl Started {
     /// Waits until it has said this on stderr.
     pub(crate) fn says(&self, words: &str) {
         until(&format!("{words:?} on stderr"), || self.stderr().contains(words).then_some(()));
+    }
+
+    /// Waits until nothing of the command is left, which has to be before a lease of this ttl is
+    /// over that was renewed at that instant for the last time.
+    pub(crate) fn is_dead_in_time(&self, renewed: Duration, ttl: Duration) {
+        let mut last_alive = Duration::ZERO;
+        until("the end of the command", || {
+            let at = now();
+            let is_dead = self.tree().is_empty();
+            last_alive = if is_dead { last_alive } else { at };
+            is_dead.then_some(())
+        });
+        let over = valid_until(renewed, ttl);
+        assert!(last_alive < over, "alive at {last_alive:?}, its lease was over at {over:?}");
     }
 
     /// Waits for its end.
@@ -276,6 +305,12 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 pub(crate) fn now() -> Duration {
     let now = clock_gettime(ClockId::Boottime);
     Duration::new(now.tv_sec.try_into().unwrap(), now.tv_nsec.try_into().unwrap())
+}
+
+/// The holder's own end of a lease of this ttl that it renewed then: 1 % for the drift of its
+/// clock, and the guard. The renewal's request left before it was written.
+pub(crate) fn valid_until(renewed: Duration, ttl: Duration) -> Duration {
+    renewed + ttl * 99 / 100 - Duration::from_millis(20)
 }
 
 /// Stops processes at a moment when they hold no lock of these databases: stopped inside a

@@ -8,7 +8,9 @@ use std::time::Duration;
 use leasehold_core::record::Kind;
 use rustix::process::Signal;
 
-use crate::rig::{self, PATIENCE, Scene, Started, Store, TTL, freeze, now, signal, until, wake};
+use crate::rig::{
+    self, PATIENCE, Scene, Started, Store, TTL, freeze, now, signal, until, valid_until, wake,
+};
 
 /// What the rival runs: it keeps the lease until the end of the test.
 const RIVAL: [&str; 2] = ["sleep", "1000"];
@@ -153,7 +155,7 @@ impl Takeover {
         let last_alive = self.last_alive.unwrap_or_default();
         let (old, new) = self.terms;
         assert!(last_alive < self.acquired, "two at once: {self:?}");
-        assert!(last_alive < valid_until(self.renewed), "it outlived the lease: {self:?}");
+        assert!(last_alive < valid_until(self.renewed, TTL), "it outlived the lease: {self:?}");
         assert!(old < new, "{self:?}");
         assert!(self.acquired < self.renewed + TTL + PATIENCE / 6, "not in good time: {self:?}");
     }
@@ -167,10 +169,4 @@ impl Takeover {
     fn was_only_after_the_ttl(&self) {
         assert!(self.acquired > self.renewed + TTL, "{self:?}");
     }
-}
-
-/// The holder's own end of a lease that it renewed then: 1 % for the drift of its clock, and the
-/// guard. The renewal's request left before it was written.
-fn valid_until(renewed: Duration) -> Duration {
-    renewed + TTL * 99 / 100 - Duration::from_millis(20)
 }

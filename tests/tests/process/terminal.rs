@@ -44,7 +44,8 @@ fn a_command_that_is_interrupted_ends_and_its_lease_is_released() {
 fn a_second_interrupt_ends_a_command_that_does_not_heed_the_first() {
     let scene = Scene::new();
     let mut terminal = scene.terminal();
-    terminal.runs("--grace 1s -- sh -c 'trap \"\" INT; echo rea\"\"dy; while :; do sleep 0.1; done'");
+    terminal
+        .runs("--grace 1s -- sh -c 'trap \"\" INT; echo rea\"\"dy; while :; do sleep 0.1; done'");
     terminal.shows("ready\r\n");
     terminal.types(Terminal::CTRL_C);
     terminal.shows("^C");

@@ -57,6 +57,11 @@ pub(crate) fn explain_io(path: impl Display, error: &io::Error) -> String {
         io::ErrorKind::PermissionDenied => format!(
             "{path} cannot be opened: {error}; give this user permission on it and its directory"
         ),
+        io::ErrorKind::ReadOnlyFilesystem => {
+            format!(
+                "{path} cannot be opened: {error}; mount its disk writable or name another file"
+            )
+        }
         _ => format!("{path} cannot be opened: {error}"),
     }
 }

@@ -41,7 +41,7 @@ pub(super) fn open(path: &Path, options: &Options) -> Result<Database, OpenError
     let mut connection = connect(&canonical, options).map_err(|error| explain(path, &error))?;
     if connection.is_readonly(MAIN_DB).map_err(|error| explain(path, &error))? {
         return Err(OpenError::Unreachable(format!(
-            "{} is read-only for this user; give write permission on it",
+            "{} is read-only for this user; give write permission on it, or mount its disk writable",
             path.display()
         )));
     }

@@ -16,11 +16,7 @@ pub(crate) struct Process {
 impl Process {
     /// All whose environment has an entry that begins with `mark`.
     pub(super) fn marked(mark: &str) -> Vec<Self> {
-        let pids = fs::read_dir("/proc")
-            .unwrap()
-            .flatten()
-            .filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?));
-        pids.filter(|pid| is_marked(*pid, mark.as_bytes())).filter_map(Self::look_up).collect()
+        all().filter(|pid| is_marked(*pid, mark.as_bytes())).filter_map(Self::look_up).collect()
     }
 
     /// Whether it has become this program.
@@ -28,7 +24,7 @@ impl Process {
         self.word(0) == Some(program.as_bytes())
     }
 
-    /// Whether it is the front of a `run`.
+    /// Whether it is the front of a `run`, even where another program started that.
     pub(crate) fn is_front(&self) -> bool {
         self.word(1) == Some(b"run")
     }
@@ -55,16 +51,40 @@ impl Process {
     }
 
     fn look_up(pid: Pid) -> Option<Self> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The program's name before them may hold anything, even parentheses.
-        let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-        let state = fields.next()?.chars().next()?;
-        let _parent_and_group = (fields.next()?, fields.next()?);
-        let session = fields.next()?.parse().ok()?;
+        let Stat { state, session, .. } = Stat::read(pid)?;
         let command_line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
         let is_dead = matches!(state, 'Z' | 'X');
         (!is_dead).then_some(Self { pid, session, state, command_line })
     }
+}
+
+/// Whether a dead child of this process waits to be reaped.
+pub(crate) fn has_zombie(parent: Pid) -> bool {
+    all().filter_map(Stat::read).any(|stat| stat.state == 'Z' && stat.parent == parent.as_raw_pid())
+}
+
+/// What the kernel says of a process, dead or alive.
+struct Stat {
+    state: char,
+    parent: i32,
+    session: i32,
+}
+
+impl Stat {
+    fn read(pid: Pid) -> Option<Self> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The program's name before them may hold anything, even parentheses.
+        let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+        let state = fields.next()?.chars().next()?;
+        let parent = fields.next()?.parse().ok()?;
+        let _group = fields.next()?;
+        Some(Self { state, parent, session: fields.next()?.parse().ok()? })
+    }
+}
+
+fn all() -> impl Iterator<Item = Pid> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    entries.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?))
 }
 
 fn is_marked(pid: Pid, mark: &[u8]) -> bool {

@@ -79,7 +79,7 @@ impl Store {
     }
 
     /// Brings all that is in the log into the file.
-    pub(super) fn checkpoint(&self) {
+    pub(crate) fn checkpoint(&self) {
         self.open().query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
     }
 
