@@ -1,5 +1,6 @@
 //! `leasehold`: run a command on one machine at a time, with a fencing token.
 
+mod doctor;
 mod exit;
 mod fence;
 mod options;
@@ -8,6 +9,7 @@ mod run;
 mod status;
 #[cfg(unix)]
 mod supervise;
+mod timing;
 
 use std::process::ExitCode;
 
@@ -33,6 +35,8 @@ fn main() -> ExitCode {
         Command::Run(options) => run::run(options),
         Command::Status(options) => status::status(&options),
         Command::Fence(command) => fence::fence(&command),
+        Command::Doctor(options) => doctor::doctor(&options),
+        Command::Timing(options) => timing::timing(&options),
     };
     ended.unwrap_or_else(Failure::report)
 }

@@ -4,17 +4,23 @@
 //! through [`Capabilities`] what it vouches for. It knows nothing of leases: keys and values are
 //! what the machines make of them.
 
+mod finding;
 mod memory;
+mod probe;
 pub(crate) mod sqlite;
 mod url;
 
 use std::fmt;
+use std::future::ready;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
+pub use finding::{Finding, Outcome};
+use leasehold_core::lease::Authority;
 pub use leasehold_core::store::Version;
 pub use memory::Memory;
+pub use probe::{Report, Verdict, probe};
 pub use sqlite::{Options as SqliteOptions, Sqlite};
 
 /// An answer on its way. Dropping it cancels nothing: what was asked may still be applied.
@@ -34,6 +40,11 @@ pub trait Store: Send + Sync + 'static {
     /// Writes all of `writes` if all of `checks` hold, else nothing, as one atomic step. A key that
     /// is written without a check is written whatever it holds.
     fn transact(&self, checks: Vec<Check>, writes: Vec<Write>) -> Answer<Transact>;
+
+    /// What the store's engine knows about itself, for [`probe`]. Nothing is written.
+    fn inspect(&self) -> Answer<Vec<Finding>> {
+        Box::pin(ready(Vec::new()))
+    }
 }
 
 /// What a store vouches for; whatever needs more is refused at its start.
@@ -48,6 +59,17 @@ pub struct Capabilities {
     pub store_clock_error_ns: Option<u64>,
     /// The store tells of changes without being asked.
     pub watch: bool,
+}
+
+impl Capabilities {
+    /// Whose word decides that a lease in such a store is over.
+    #[must_use]
+    pub fn authority(&self) -> Authority {
+        match self.store_clock_error_ns {
+            Some(error_ns) => Authority::StoreClock { error_ns },
+            None => Authority::LocalObservation,
+        }
+    }
 }
 
 /// What a read found. The texts are for people.

@@ -5,6 +5,7 @@
 
 mod bad_input;
 mod contention;
+mod doctor;
 mod exit_codes;
 mod fence_commands;
 mod frozen;
@@ -15,3 +16,4 @@ mod status;
 mod store_faults;
 mod supervision;
 mod terminal;
+mod timing;

@@ -1,14 +1,18 @@
 //! The command line; each command's options have a file of their own.
 
+mod doctor;
 mod fence;
 mod run;
 mod status;
+mod timing;
 
 use clap::{Args, Parser, Subcommand};
 
+pub(crate) use doctor::Doctor;
 pub(crate) use fence::{Fence, Resource};
 pub(crate) use run::Run;
 pub(crate) use status::Status;
+pub(crate) use timing::Timing;
 
 /// Run a command on one machine at a time, with a fencing token.
 #[derive(Debug, Parser)]
@@ -28,6 +32,10 @@ pub(crate) enum Command {
     /// The guard at a resource: create it, seal it, look at it.
     #[command(subcommand)]
     Fence(Fence),
+    /// Try out whether a store can keep leases.
+    Doctor(Doctor),
+    /// Say what a ttl does, or which ttl a budget needs.
+    Timing(Timing),
 }
 
 /// Where leases are kept.
