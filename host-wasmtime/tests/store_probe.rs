@@ -330,7 +330,7 @@ impl Store for Wrong {
         let failing = match fault {
             Fault::AnswersUnknown => Some(Transact::Unknown("the answer was lost".to_owned())),
             Fault::IsGone => Some(Transact::Gone("the file was replaced".to_owned())),
-            Fault::IsBusyAtTimes if asked % 3 == 0 => {
+            Fault::IsBusyAtTimes if asked.is_multiple_of(3) => {
                 Some(Transact::Unavailable("locked".to_owned()))
             }
             Fault::IsBusy => Some(Transact::Undecided("locked".to_owned())),

@@ -35,7 +35,14 @@ pub(crate) fn doctor(options: &Doctor) -> Result<ExitCode, Failure> {
 }
 
 fn line(report: &Report, url: &str) -> serde_json::Value {
-    let finding = |Finding { name, outcome, saw, advice }: &Finding| json!({"name": name, "outcome": outcome.as_str(), "saw": saw, "advice": advice});
+    let finding = |finding: &Finding| {
+        json!({
+            "name": finding.name,
+            "outcome": finding.outcome.as_str(),
+            "saw": finding.saw,
+            "advice": finding.advice,
+        })
+    };
     json!({
         "store": url,
         "verdict": match report.verdict() {
@@ -67,8 +74,8 @@ fn text(report: &Report, url: &str) -> String {
         (Verdict::Unfit, _) => format!("{url}: NOT fit for leases"),
         _ => match warnings(report) {
             0 => format!("{url}: fit for leases"),
-            1 => format!("{url}: fit for leases, within 1 warning"),
-            many => format!("{url}: fit for leases, within {many} warnings"),
+            1 => format!("{url}: fit for leases, with 1 warning"),
+            many => format!("{url}: fit for leases, with {many} warnings"),
         },
     });
     lines.join("\n")

@@ -58,8 +58,8 @@ fn keep(run: &Run, budget: &Budget, json: bool) -> Result<(), Failure> {
     let command = match &kept {
         Some(plan) => format!("{}\n{}", run.command(plan), indented(plan)),
         None => format!(
-            "no ttl of `run` keeps this budget, since it makes all spans from the ttl: {}, or embed \
-             the library with the spans below",
+            "no ttl of `run` keeps this budget, since it makes all spans from the ttl: {}, or \
+             embed the library with the spans below",
             run.remedy(budget)
         ),
     };

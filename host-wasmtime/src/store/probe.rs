@@ -1,13 +1,19 @@
 //! Whether a store keeps its contract: tried out, through two connections to it.
 
-use std::fmt::Write as _;
+mod ask;
+mod left;
+
 use std::time::Duration;
 
 use leasehold_core::time::{Drift, MILLISECOND_NS, Mono};
 
-use super::{Check, Expect, Finding, Outcome, Read, Store, Transact, Version, Write};
+use super::{Expect, Finding, Outcome, Store, Transact, Version};
 use crate::clock::{Clock as _, SystemClock};
 use crate::protocol::{Entropy as _, OsEntropy};
+use ask::{
+    PATIENCE, Race, Stop, applied, broken, check, ensure, entry, present, read, transact, write,
+};
+use left::Left;
 
 /// What a [`probe`] found out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +54,7 @@ impl Report {
 /// Tries out whether `first` and `second`, two connections to one store, keep the contract of
 /// [`Store`]; what the engine knows of itself comes first.
 ///
-/// It writes the keys `doctor` and `doctor/second`, about forty times, and deletes nothing: what a
+/// It writes the keys `doctor` and `doctor/second`, about twenty times, and deletes nothing: what a
 /// probe leaves is what the next one starts from. Leases in the store are not touched. Two probes
 /// at a time notice one another, and end. A store that its own engine finds broken is not written.
 ///
@@ -118,7 +124,7 @@ const RACE: Trial = Trial {
 const VERSIONS: Trial = Trial {
     name: "versions",
     holds: "no version came twice",
-    follows: "a write that was delayed could be applied in a later state than the one it was meant for",
+    follows: "a write that was delayed could be applied in a later state than it was meant for",
 };
 const SEVERAL: Trial = Trial {
     name: "several-keys",
@@ -135,45 +141,11 @@ const KEY: &str = "doctor";
 const SECOND_KEY: &str = "doctor/second";
 /// How often the two connections race.
 const RACES: u32 = 8;
-/// How often the store is asked for what it surely did not do.
-const PATIENCE: u32 = 10;
 /// How many probes are remembered in the value.
 const REMEMBERED: usize = 8;
-/// Ends every value: what a store that changes its text would change.
-const TAIL: &str = "\u{e9} \u{1f512} \\ ' \" %41 \t ";
-const HEAD: &str = "leasehold doctor ";
-
-/// Why a trial came to no good end.
-enum Stop {
-    /// What the store did.
-    Broken(String),
-    /// What is missing, and what follows.
-    Warning(&'static str, &'static str),
-    /// Why it was not tried.
-    NotTried(&'static str),
-    /// The store is there no more.
-    Gone(String),
-    /// The store could not be asked.
-    Ended(String),
-}
 
 /// The probe is over; why is in its report.
 struct Over;
-
-/// What a key holds.
-#[derive(PartialEq, Eq)]
-struct Entry {
-    value: Vec<u8>,
-    version: Version,
-    age_ns: Option<u64>,
-}
-
-impl Entry {
-    /// Its age aside, which goes on.
-    fn is_at(&self, version: Version, value: &[u8]) -> bool {
-        self.version == version && self.value == value
-    }
-}
 
 struct Probe<'a> {
     first: &'a dyn Store,
@@ -495,7 +467,7 @@ impl Written {
         let answered = now();
         let age_ns = age_ns.ok_or(Stop::Warning(
             "the store declares a clock, and told no age of what was just written",
-            "candidates watch such a record for as long as its ttl: a dead holder's lease is free later",
+            "candidates watch such a record for its ttl: a dead holder's lease is free later",
         ))?;
         // Two clocks, each of them off by the drift.
         let (shrink, stretch) =
@@ -513,132 +485,4 @@ impl Written {
 
 fn now() -> Mono {
     SystemClock.now().mono
-}
-
-/// What a probe leaves in the key.
-struct Left {
-    probe: u64,
-    /// Versions that must not come back.
-    earlier: Vec<Version>,
-}
-
-impl Left {
-    fn text(&self, write: u32) -> String {
-        let mut text = format!("{HEAD}{:016x} {write:06} ", self.probe);
-        for version in &self.earlier {
-            // To a String it cannot fail.
-            let _ = write!(text, "{version:?},");
-        }
-        text + " " + TAIL
-    }
-
-    /// None: somebody else's.
-    fn parse(value: &[u8]) -> Option<Self> {
-        let text = str::from_utf8(value).ok()?.strip_prefix(HEAD)?;
-        let mut words = text.split(' ');
-        let probe = u64::from_str_radix(words.next()?, 16).ok()?;
-        let versions = words.nth(1)?.split_terminator(',').map(version);
-        Some(Self { probe, earlier: versions.collect::<Option<_>>()? })
-    }
-}
-
-/// A version from its hexadecimal text.
-fn version(hex: &str) -> Option<Version> {
-    let pairs = hex
-        .as_bytes()
-        .chunks(2)
-        .map(|pair| str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok()));
-    Version::new(&pairs.collect::<Option<Vec<u8>>>()?)
-}
-
-/// How one of two racing writes ended.
-enum Race {
-    Won(Version),
-    Lost,
-    /// The store did not get to it.
-    Missed(String),
-}
-
-fn applied(outcome: Transact) -> Result<Race, Stop> {
-    match outcome {
-        Transact::Applied(versions) => sole(versions).map(|[version]| Race::Won(version)),
-        Transact::Conflict => Ok(Race::Lost),
-        Transact::Undecided(why) | Transact::Unavailable(why) => Ok(Race::Missed(why)),
-        Transact::Unknown(why) => Err(Stop::Ended(why)),
-        Transact::Gone(why) => Err(Stop::Gone(why)),
-    }
-}
-
-/// The new versions; none: it was refused. What was surely not applied is asked for again.
-async fn transact<const N: usize>(
-    through: &dyn Store,
-    checks: &[Check],
-    writes: &[Write],
-) -> Result<Option<[Version; N]>, Stop> {
-    let mut asked = 0;
-    loop {
-        asked += 1;
-        match through.transact(checks.to_vec(), writes.to_vec()).await {
-            Transact::Applied(versions) => return sole(versions).map(Some),
-            Transact::Conflict => return Ok(None),
-            Transact::Undecided(_) | Transact::Unavailable(_) if asked < PATIENCE => {}
-            Transact::Undecided(why) | Transact::Unavailable(why) | Transact::Unknown(why) => {
-                return Err(Stop::Ended(why));
-            }
-            Transact::Gone(why) => return Err(Stop::Gone(why)),
-        }
-    }
-}
-
-/// One version for each write.
-fn sole<const N: usize>(versions: Vec<Version>) -> Result<[Version; N], Stop> {
-    versions.try_into().map_err(|versions: Vec<Version>| {
-        Stop::Broken(format!("the store gave {} versions for {N} writes", versions.len()))
-    })
-}
-
-async fn read(through: &dyn Store, key: &str) -> Result<Option<Entry>, Stop> {
-    let mut asked = 0;
-    loop {
-        asked += 1;
-        match through.read(key).await {
-            Read::Absent => return Ok(None),
-            Read::Entry { value, version, age_ns } => {
-                return Ok(Some(Entry { value, version, age_ns }));
-            }
-            Read::Unavailable(_) if asked < PATIENCE => {}
-            Read::Unavailable(why) | Read::Unknown(why) => return Err(Stop::Ended(why)),
-            Read::Gone(why) => return Err(Stop::Gone(why)),
-        }
-    }
-}
-
-/// A key that was written before.
-async fn entry(through: &dyn Store, key: &str) -> Result<Entry, Stop> {
-    match read(through, key).await? {
-        Some(entry) => Ok(entry),
-        None => broken("a key that was written is absent"),
-    }
-}
-
-/// What a write of `key` has to expect.
-async fn present(through: &dyn Store, key: &str) -> Result<Expect, Stop> {
-    let found = read(through, key).await?;
-    Ok(found.map_or(Expect::Absent, |entry| Expect::Version(entry.version)))
-}
-
-fn check(key: &str, expect: Expect) -> Check {
-    Check { key: key.to_owned(), expect }
-}
-
-fn write(key: &str, value: &[u8]) -> Write {
-    Write { key: key.to_owned(), value: value.to_vec() }
-}
-
-fn ensure(holds: bool, otherwise: impl ToString) -> Result<(), Stop> {
-    if holds { Ok(()) } else { broken(otherwise) }
-}
-
-fn broken<T>(saw: impl ToString) -> Result<T, Stop> {
-    Err(Stop::Broken(saw.to_string()))
 }

@@ -23,18 +23,14 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
+/// What each command does stands at its options: said here, it would replace their longer text.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a command while a lease is held.
     Run(Run),
-    /// Say who holds a lease.
     Status(Status),
-    /// The guard at a resource: create it, seal it, look at it.
     #[command(subcommand)]
     Fence(Fence),
-    /// Try out whether a store can keep leases.
     Doctor(Doctor),
-    /// Say what a ttl does, or which ttl a budget needs.
     Timing(Timing),
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use humantime::parse_duration;
 
 /// Say what a ttl does, or which ttl a budget needs.
 ///
@@ -15,11 +16,12 @@ use clap::Args;
 #[command(after_long_help = TIMING_CODES)]
 pub(crate) struct Timing {
     /// How long others believe a holder that no longer renews.
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration, default_value = "15s", conflicts_with = "detect")]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "15s")]
+    #[arg(conflicts_with = "detect")]
     pub(crate) ttl: Duration,
 
     /// What the command has between SIGTERM and SIGKILL.
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration, default_value = "3s")]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "3s")]
     pub(crate) grace: Duration,
 
     /// How many other candidates wait for the lease.
@@ -27,20 +29,20 @@ pub(crate) struct Timing {
     pub(crate) standbys: u32,
 
     /// The budget: a dead holder is replaced within this, from its last sign on.
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration, requires = "p99")]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "p99")]
     pub(crate) detect: Option<Duration>,
 
     /// The budget: 99 of 100 store operations take no longer, from the farthest user.
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration, requires = "detect")]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "detect")]
     pub(crate) p99: Option<Duration>,
 
     /// The budget: half of the store operations take no longer. Default: as --p99.
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration, requires = "detect")]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "detect")]
     pub(crate) p50: Option<Duration>,
 
     /// The budget: a pause of the process (a stop, a swap, a migration) that costs nothing.
     /// Default: 0s.
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration, requires = "detect")]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "detect")]
     pub(crate) pause: Option<Duration>,
 
     /// The budget: lost renewals in a row that cost nothing. Default and least: 2.

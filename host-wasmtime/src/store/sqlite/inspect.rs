@@ -186,3 +186,45 @@ mod unix {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::OpenFlags;
+
+    use super::*;
+    use crate::store::Outcome;
+
+    #[test]
+    fn a_connection_whose_commits_a_power_cut_takes_back_is_broken() {
+        let directory = tempfile::tempdir().unwrap();
+        let connection = Connection::open(directory.path().join("leases.db")).unwrap();
+        let outcome = |settings: &str| {
+            connection.execute_batch(settings).unwrap();
+            durability(&connection).unwrap().outcome
+        };
+        let sound = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = 1;";
+        assert_eq!(outcome(sound), Outcome::Holds);
+        for weak in ["synchronous = NORMAL", "fullfsync = 0", "journal_mode = DELETE"] {
+            assert_eq!(outcome(&format!("{sound} PRAGMA {weak}")), Outcome::Broken, "{weak}");
+        }
+        assert_eq!(outcome(&format!("{sound} PRAGMA synchronous = EXTRA")), Outcome::Holds);
+    }
+
+    #[test]
+    fn a_connection_that_cannot_write_is_broken() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("leases.db");
+        let connection = Connection::open(&path).unwrap();
+        connection.execute_batch("CREATE TABLE t (x)").unwrap();
+        assert_eq!(writable(&connection).outcome, Outcome::Holds);
+        let reader = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+        assert_eq!(writable(&reader).outcome, Outcome::Broken);
+    }
+
+    #[test]
+    fn a_shared_file_system_that_was_accepted_is_a_warning() {
+        let shared = file_system(Disk::Shared("NFS"));
+        assert_eq!(shared.outcome, Outcome::Warning);
+        assert_eq!(shared.saw, "the file lies on NFS, accepted by ?unsafe-filesystem");
+    }
+}
