@@ -53,7 +53,10 @@ impl Options {
         }
     }
 
-    fn timing(&self, clocks: Clocks) -> Timing {
+    /// The spans that leases with these options have, on a host with such clocks; whether they fit
+    /// together, [`Timing::check`] says.
+    #[must_use]
+    pub fn timing(&self, clocks: Clocks) -> Timing {
         let ttl_ms = u32::try_from(self.ttl.as_millis()).unwrap_or(u32::MAX);
         let drain_ns = u64::try_from(self.drain.as_nanos()).unwrap_or(u64::MAX);
         let guard_ns = Self::GUARD_NS.max(2 * clocks.resolution_ns);
@@ -126,10 +129,7 @@ impl Leases {
         if !capabilities.linearizable && !options.unsafe_eventual {
             return Err(Error::NotLinearizable);
         }
-        let authority = match capabilities.store_clock_error_ns {
-            Some(error_ns) => Authority::StoreClock { error_ns },
-            None => Authority::LocalObservation,
-        };
+        let authority = capabilities.authority();
         let instance = Nonce(OsEntropy.salt().map_err(|error| Error::Host(error.to_string()))?);
         let clocks = clock.clocks();
         let timing = options.timing(clocks);

@@ -1,5 +1,6 @@
 //! `leasehold`: run a command on one machine at a time, with a fencing token.
 
+mod doctor;
 mod exit;
 mod fence;
 mod operator;
@@ -9,6 +10,7 @@ mod run;
 mod status;
 #[cfg(unix)]
 mod supervise;
+mod timing;
 
 use std::process::ExitCode;
 
@@ -37,6 +39,8 @@ fn main() -> ExitCode {
         Command::Release(options) => operator::release(&options),
         Command::Init(options) => operator::init(&options),
         Command::Fence(command) => fence::fence(&command),
+        Command::Doctor(options) => doctor::doctor(&options),
+        Command::Timing(options) => timing::timing(&options),
     };
     ended.unwrap_or_else(Failure::report)
 }

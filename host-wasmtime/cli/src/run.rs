@@ -18,6 +18,7 @@ mod wait;
 mod work;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use leasehold_core::label::{Label, Name};
 use leasehold_core::token::Token;
@@ -25,6 +26,9 @@ use leasehold_host::fence::Resource;
 
 use crate::exit::Failure;
 use crate::options;
+
+/// From the last SIGKILL to `valid_until`: what killing takes on a busy machine.
+pub(crate) const KILL_BUDGET: Duration = Duration::from_millis(500);
 
 /// What to run under which lease, checked as far as it can be before anything starts.
 #[cfg_attr(not(unix), expect(dead_code, reason = "only Unix has a keeper"))]

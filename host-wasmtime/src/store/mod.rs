@@ -4,17 +4,23 @@
 //! through [`Capabilities`] what it vouches for. It knows nothing of leases: keys and values are
 //! what the machines make of them. [`Store::list`] is for people who look at it.
 
+mod finding;
 mod memory;
+mod probe;
 pub(crate) mod sqlite;
 mod url;
 
 use std::fmt;
+use std::future::ready;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
+pub use finding::{Finding, Outcome};
+use leasehold_core::lease::Authority;
 pub use leasehold_core::store::Version;
 pub use memory::Memory;
+pub use probe::{Report, Verdict, probe};
 pub use sqlite::{Options as SqliteOptions, Sqlite};
 
 /// An answer on its way. Dropping it cancels nothing: what was asked may still be applied.
@@ -39,7 +45,12 @@ pub trait Store: Send + Sync + 'static {
     /// store: no lease is decided by it, so that a store need not be able to.
     fn list(&self, prefix: &str) -> Answer<List> {
         let _ = prefix;
-        Box::pin(std::future::ready(List::Unsupported))
+        Box::pin(ready(List::Unsupported))
+    }
+
+    /// What the store's engine knows about itself, for [`probe`]. Nothing is written.
+    fn inspect(&self) -> Answer<Vec<Finding>> {
+        Box::pin(ready(Vec::new()))
     }
 }
 
@@ -55,6 +66,17 @@ pub struct Capabilities {
     pub store_clock_error_ns: Option<u64>,
     /// The store tells of changes without being asked.
     pub watch: bool,
+}
+
+impl Capabilities {
+    /// Whose word decides that a lease in such a store is over.
+    #[must_use]
+    pub fn authority(&self) -> Authority {
+        match self.store_clock_error_ns {
+            Some(error_ns) => Authority::StoreClock { error_ns },
+            None => Authority::LocalObservation,
+        }
+    }
 }
 
 /// What a read found. The texts are for people.

@@ -4,6 +4,7 @@ pub(crate) mod advice;
 mod database;
 mod files;
 mod filesystem;
+mod inspect;
 pub(crate) mod names;
 pub(crate) mod schema;
 mod setup;
@@ -18,7 +19,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use self::database::Database;
-use super::{Answer, Capabilities, Check, List, OpenError, Read, Store, Transact, Write};
+use super::{Answer, Capabilities, Check, Finding, List, OpenError, Read, Store, Transact, Write};
 
 /// A store in one SQLite file; processes of one machine share it by its path.
 ///
@@ -48,7 +49,7 @@ pub struct Sqlite {
     jobs: Option<mpsc::Sender<Job>>,
     /// Nothing is ever sent: it is disconnected once the database is closed.
     closed: Mutex<mpsc::Receiver<Infallible>>,
-    store_clock_error_ns: Option<u64>,
+    capabilities: Capabilities,
 }
 
 /// How a [`Sqlite`] store is opened.
@@ -93,8 +94,19 @@ impl Sqlite {
         Ok(Self {
             jobs: Some(jobs),
             closed: Mutex::new(closed),
-            store_clock_error_ns: stamp::clock_error_ns(),
+            capabilities: Self::capabilities_here(),
         })
+    }
+
+    /// What every store of this kind vouches for on this machine.
+    #[must_use]
+    pub fn capabilities_here() -> Capabilities {
+        Capabilities {
+            linearizable: true,
+            multi_key: true,
+            store_clock_error_ns: stamp::clock_error_ns(),
+            watch: false,
+        }
     }
 
     /// Whether there is a store in the file, which is neither created nor changed.
@@ -127,12 +139,7 @@ impl Sqlite {
 
 impl Store for Sqlite {
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            linearizable: true,
-            multi_key: true,
-            store_clock_error_ns: self.store_clock_error_ns,
-            watch: false,
-        }
+        self.capabilities
     }
 
     fn read(&self, key: &str) -> Answer<Read> {
@@ -147,6 +154,11 @@ impl Store for Sqlite {
     fn list(&self, prefix: &str) -> Answer<List> {
         let prefix = prefix.to_owned();
         self.submit(List::Unavailable, move |database| database.list(&prefix))
+    }
+
+    fn inspect(&self) -> Answer<Vec<Finding>> {
+        let lost = |why| vec![Finding::not_tried("engine", why)];
+        self.submit(lost, |database| inspect::inspect(database))
     }
 }
 

@@ -6,6 +6,7 @@
 mod bad_input;
 mod clock;
 mod contention;
+mod doctor;
 mod exit_codes;
 mod fence_commands;
 mod frozen;
@@ -18,3 +19,4 @@ mod status;
 mod store_faults;
 mod supervision;
 mod terminal;
+mod timing;

@@ -1,16 +1,20 @@
 //! The command line; each command's options have a file of their own.
 
+mod doctor;
 mod fence;
 mod operator;
 mod run;
 mod status;
+mod timing;
 
 use clap::{Args, Parser, Subcommand};
 
+pub(crate) use doctor::Doctor;
 pub(crate) use fence::{Fence, Resource};
 pub(crate) use operator::{Handoff, Init, Release};
 pub(crate) use run::Run;
 pub(crate) use status::Status;
+pub(crate) use timing::Timing;
 
 /// Run a command on one machine at a time, with a fencing token.
 #[derive(Debug, Parser)]
@@ -21,9 +25,9 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
+/// What each command does stands at its options: said here, it would replace their longer text.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    // What a command is for is said at its options: said here too, the long help would be lost.
     Run(Run),
     Status(Status),
     Handoff(Handoff),
@@ -31,6 +35,8 @@ pub(crate) enum Command {
     Init(Init),
     #[command(subcommand)]
     Fence(Fence),
+    Doctor(Doctor),
+    Timing(Timing),
 }
 
 /// Where leases are kept.

@@ -11,11 +11,10 @@ use leasehold_host::protocol::{Event, Misuse, Status};
 use leasehold_host::{Candidate, Engine, Error, Leases};
 use rustix::process::{Resource, Signal, getrlimit};
 
-use super::Plan;
 use super::events::Events;
-use super::held::KILL_BUDGET;
 use super::outcome::{Loss, Outcome};
 use super::signals::Signals;
+use super::{KILL_BUDGET, Plan};
 use crate::exit::{self, Failure, say};
 use crate::places::{self, Place};
 use crate::supervise::{self, Keeper};

@@ -7,11 +7,10 @@ use leasehold_core::time::{MILLISECOND_NS, Mono};
 use leasehold_host::Lost;
 use leasehold_host::protocol::Status;
 
+use super::KILL_BUDGET;
 use crate::supervise::Deadlines;
 
-/// From the last SIGKILL to `valid_until`: what killing takes on a busy machine.
-pub(crate) const KILL_BUDGET: Duration = Duration::from_millis(500);
-/// The last part of it is the front's own, should the keeper be silent.
+/// The last part of the kill budget is the front's own, should the keeper be silent.
 pub(super) const LAST_RESORT_NS: u64 = 250 * MILLISECOND_NS;
 
 pub(super) struct Held {

@@ -146,7 +146,7 @@ impl Database {
         }
     }
 
-    fn explain(&self, error: &rusqlite::Error) -> String {
+    pub(super) fn explain(&self, error: &rusqlite::Error) -> String {
         let path = self.files.path();
         match code(error) {
             Some(ErrorCode::Unknown | ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
