@@ -24,7 +24,8 @@ use super::{Answer, Capabilities, Check, OpenError, Read, Store, Transact, Write
 ///
 /// The file is created if it is missing (mode 0600: a store of one user; give it another mode, and
 /// SQLite's files beside it follow), its directory is not. An existing database keeps its other
-/// tables and is switched to write-ahead logging. Every commit is synced to the disk.
+/// tables and is switched to write-ahead logging. Every commit is synced to the disk, unless
+/// [`Options::unsafe_no_sync`] says otherwise.
 ///
 /// All entries are stamped with the kernel's boot clock, so that an entry's age is known at once to
 /// whoever runs on the same boot. The entry of an earlier boot, on a file system of this machine,
@@ -48,7 +49,7 @@ pub struct Sqlite {
     jobs: Option<mpsc::Sender<Job>>,
     /// Nothing is ever sent: it is disconnected once the database is closed.
     closed: Mutex<mpsc::Receiver<Infallible>>,
-    store_clock_error_ns: Option<u64>,
+    capabilities: Capabilities,
 }
 
 /// How a [`Sqlite`] store is opened.
@@ -58,13 +59,21 @@ pub struct Options {
     pub busy: Duration,
     /// Accept a network or FUSE file system, whose locks and shared memory SQLite cannot trust.
     pub unsafe_filesystem: bool,
+    /// Leave it to the kernel when a commit reaches the disk. A power cut may then take back a term
+    /// that was announced, and its token is given out a second time. A store opened so is not
+    /// linearizable by its own word, and a lease over it has to be told `unsafe_eventual`.
+    pub unsafe_no_sync: bool,
 }
 
 impl Default for Options {
     /// A lease of 3 s gives a request a little less than 200 ms. Whoever waits less than that is
     /// told what was in the way, rather than that nothing came.
     fn default() -> Self {
-        Self { busy: Duration::from_millis(100), unsafe_filesystem: false }
+        Self {
+            busy: Duration::from_millis(100),
+            unsafe_filesystem: false,
+            unsafe_no_sync: false,
+        }
     }
 }
 
@@ -93,7 +102,12 @@ impl Sqlite {
         Ok(Self {
             jobs: Some(jobs),
             closed: Mutex::new(closed),
-            store_clock_error_ns: stamp::clock_error_ns(),
+            capabilities: Capabilities {
+                linearizable: !options.unsafe_no_sync,
+                multi_key: true,
+                store_clock_error_ns: stamp::clock_error_ns(),
+                watch: false,
+            },
         })
     }
 
@@ -127,12 +141,7 @@ impl Sqlite {
 
 impl Store for Sqlite {
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            linearizable: true,
-            multi_key: true,
-            store_clock_error_ns: self.store_clock_error_ns,
-            watch: false,
-        }
+        self.capabilities
     }
 
     fn read(&self, key: &str) -> Answer<Read> {

@@ -1,12 +1,11 @@
 //! The two operations, as SQLite transactions, and what SQLite's errors mean for their outcome.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{
-    Connection, ErrorCode, OptionalExtension, TransactionBehavior, ffi, named_params, params,
-};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, ffi, params};
 use sha2::{Digest, Sha256};
 
 use super::advice::{code, explain};
@@ -50,15 +49,7 @@ impl Database {
 
     fn try_read(&self, key: &str) -> Result<Read, Trouble> {
         self.files.verify()?;
-        let row = self
-            .connection
-            .query_row(
-                "SELECT value, written, boot FROM leasehold_kv WHERE key = ?",
-                [key],
-                |row| Ok((bytes(row.get_ref(0)?), stamp(row.get_ref(1)?, row.get_ref(2)?))),
-            )
-            .optional()
-            .map_err(|error| self.trouble(&error))?;
+        let row = self.row(key).map_err(|error| self.trouble(&error))?;
         let now = Moment::now();
         self.files.verify()?;
         Ok(match row {
@@ -91,22 +82,75 @@ impl Database {
         }
     }
 
-    fn apply(&mut self, checks: &[Check], writes: &[Write]) -> rusqlite::Result<Applied> {
-        let transaction =
-            self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    fn row(&self, key: &str) -> rusqlite::Result<Option<(Vec<u8>, Stamp)>> {
+        let select = "SELECT value, written, boot FROM leasehold_kv WHERE key = ?";
+        self.connection
+            .prepare_cached(select)?
+            .query_row([key], |row| {
+                Ok((bytes(row.get_ref(0)?).into_owned(), stamp(row.get_ref(1)?, row.get_ref(2)?)))
+            })
+            .optional()
+    }
+
+    fn apply(&self, checks: &[Check], writes: &[Write]) -> rusqlite::Result<Applied> {
+        self.execute("BEGIN IMMEDIATE")?;
+        let applied = self.put_if(checks, writes).map(|held| match held {
+            false => Applied::Conflict,
+            true => match self.execute("COMMIT") {
+                Ok(()) => Applied::Done(writes.iter().map(|write| version(&write.value)).collect()),
+                Err(error) => Applied::Doubt(error),
+            },
+        });
+        // Some errors end the transaction by themselves.
+        if !self.connection.is_autocommit() {
+            let _ = self.execute("ROLLBACK");
+        }
+        applied
+    }
+
+    /// Inside a transaction: whether the checks hold. Where they do, everything is written.
+    fn put_if(&self, checks: &[Check], writes: &[Write]) -> rusqlite::Result<bool> {
         for check in checks {
-            if !holds(&transaction, check)? {
-                return Ok(Applied::Conflict);
+            if !self.holds(check)? {
+                return Ok(false);
             }
         }
         let stamp = Moment::now().stamp();
         for write in writes {
-            put(&transaction, write, &stamp)?;
+            self.put(write, &stamp)?;
         }
-        Ok(match transaction.commit() {
-            Ok(()) => Applied::Done(writes.iter().map(|write| version(&write.value)).collect()),
-            Err(error) => Applied::Doubt(error),
+        Ok(true)
+    }
+
+    fn holds(&self, check: &Check) -> rusqlite::Result<bool> {
+        let select = "SELECT value FROM leasehold_kv WHERE key = ?";
+        let mut select = self.connection.prepare_cached(select)?;
+        let mut rows = select.query([&check.key])?;
+        Ok(match (rows.next()?, check.expect) {
+            (None, Expect::Absent) => true,
+            (Some(row), Expect::Version(expected)) => version(&bytes(row.get_ref(0)?)) == expected,
+            _ => false,
         })
+    }
+
+    /// Writes over whatever is there. The write lock is held since the start of the transaction, so
+    /// what the checks saw still is.
+    fn put(&self, Write { key, value }: &Write, stamp: &Stamp) -> rusqlite::Result<()> {
+        const UPDATE: &str =
+            "UPDATE leasehold_kv SET value = ?2, written = ?3, boot = ?4 WHERE key = ?1";
+        const INSERT: &str =
+            "INSERT INTO leasehold_kv (key, value, written, boot) VALUES (?1, ?2, ?3, ?4)";
+        let value = ToSqlOutput::Borrowed(ValueRef::Text(value));
+        let row = params![key, value, stamp.written_ms, stamp.boot];
+        let changed = match self.connection.prepare_cached(UPDATE)?.execute(row)? {
+            0 => self.connection.prepare_cached(INSERT)?.execute(row)?,
+            changed => changed,
+        };
+        if changed == 1 { Ok(()) } else { Err(rusqlite::Error::StatementChangedRows(changed)) }
+    }
+
+    fn execute(&self, statement: &str) -> rusqlite::Result<()> {
+        self.connection.prepare_cached(statement)?.execute([]).map(drop)
     }
 
     /// What an error before the commit means; the transaction has been rolled back.
@@ -154,49 +198,13 @@ enum Applied {
     Doubt(rusqlite::Error),
 }
 
-fn holds(connection: &Connection, check: &Check) -> rusqlite::Result<bool> {
-    Ok(match (value(connection, &check.key)?, check.expect) {
-        (None, Expect::Absent) => true,
-        (Some(value), Expect::Version(expected)) => version(&value) == expected,
-        _ => false,
-    })
-}
-
-/// Writes over the value that this transaction sees. The write lock is held since its start, so
-/// the checks still hold; the swap names the old value all the same, as on every other engine.
-fn put(connection: &Connection, write: &Write, stamp: &Stamp) -> rusqlite::Result<()> {
-    let new = text(&write.value);
-    let changed = match value(connection, &write.key)? {
-        None => connection.execute(
-            "INSERT INTO leasehold_kv (key, value, written, boot) VALUES (?, ?, ?, ?)",
-            params![write.key, new, stamp.written_ms, stamp.boot],
-        )?,
-        Some(old) => connection.execute(
-            "UPDATE leasehold_kv SET value = :new, written = :written, boot = :boot WHERE key = :key AND value = :old",
-            named_params! {
-                ":key": write.key, ":old": text(&old),
-                ":new": new, ":written": stamp.written_ms, ":boot": stamp.boot,
-            },
-        )?,
-    };
-    if changed == 1 { Ok(()) } else { Err(rusqlite::Error::StatementChangedRows(changed)) }
-}
-
-fn value(connection: &Connection, key: &str) -> rusqlite::Result<Option<Vec<u8>>> {
-    connection
-        .query_row("SELECT value FROM leasehold_kv WHERE key = ?", [key], |row| {
-            Ok(bytes(row.get_ref(0)?))
-        })
-        .optional()
-}
-
 /// The bytes of a value, also of one that was put there by hand.
-fn bytes(value: ValueRef<'_>) -> Vec<u8> {
+fn bytes(value: ValueRef<'_>) -> Cow<'_, [u8]> {
     match value {
-        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.to_vec(),
-        ValueRef::Integer(number) => number.to_string().into_bytes(),
-        ValueRef::Real(number) => number.to_string().into_bytes(),
-        ValueRef::Null => Vec::new(),
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.into(),
+        ValueRef::Integer(number) => number.to_string().into_bytes().into(),
+        ValueRef::Real(number) => number.to_string().into_bytes().into(),
+        ValueRef::Null => Cow::default(),
     }
 }
 
@@ -206,11 +214,6 @@ fn stamp(written: ValueRef<'_>, boot: ValueRef<'_>) -> Stamp {
         (Ok(written_ms), Ok(boot)) => Stamp { written_ms, boot: boot.to_owned() },
         _ => Stamp::UNKNOWN,
     }
-}
-
-/// Binds bytes as TEXT without asking whether they are UTF-8: an old value may not be.
-fn text(bytes: &[u8]) -> ToSqlOutput<'_> {
-    ToSqlOutput::Borrowed(ValueRef::Text(bytes))
 }
 
 /// The nonce in every value makes the value, and so its digest, unique in the key's life.
