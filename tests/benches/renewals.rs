@@ -1,12 +1,15 @@
-//! Renewals per second through the core and the SQLite store, beside a bare compare-and-set loop
-//! that writes the same bytes to the same file, in rounds taken in turn.
+//! Renewals through the core and the SQLite store, beside a bare compare-and-set loop that writes
+//! the same records to the same file.
 //!
-//! Only the ratios mean something. What both put into SQLite's log is counted, and is the same.
+//! A renewal alone costs the same commit and the same bytes of SQLite's log. Per second, many
+//! renewals are timed in rounds taken in turn, where only the ratios mean something: those that
+//! wait for the disk together share a commit, which the loop cannot do.
 
 mod set_clock;
 
 use std::fs;
 use std::mem;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -36,8 +39,18 @@ fn main() {
     let disk = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let full = SqliteOptions { busy: Duration::from_secs(5), ..Default::default() };
     let off = SqliteOptions { unsafe_no_sync: true, ..full };
-    print("renewals.full", disk, full, Rounds { count: 9, turns: 8 });
-    print("renewals.off", Path::new("/dev/shm"), off, Rounds { count: 51, turns: 64 });
+    let mut synced = Scene::new(disk, full);
+    let mut unsynced = Scene::new(Path::new("/dev/shm"), off);
+
+    let alone = synced.count_alone();
+    assert_eq!(alone, unsynced.count_alone(), "syncing changes what is written");
+    let [commits, bytes] = alone;
+    figure::print("renewal.commits", "commits", commits.0, Some(commits.1));
+    figure::print("renewal.log", "bytes", bytes.0, Some(bytes.1));
+    assert!(alone.iter().all(|(ours, beside)| ours == beside), "more than the bare loop writes");
+
+    synced.time("renewals.full", Rounds { count: 9, turns: 8 });
+    unsynced.time("renewals.off", Rounds { count: 51, turns: 64 });
 }
 
 struct Rounds {
@@ -46,64 +59,66 @@ struct Rounds {
     turns: usize,
 }
 
-fn print(name: &str, folder: &Path, options: SqliteOptions, Rounds { count, turns }: Rounds) {
-    let folder = tempfile::tempdir_in(folder).expect("a folder for the store");
-    let place = Place { folder };
-    let mut holders = Holders::leading(&place.file(), options);
-    let mut bare = Bare::beside(&place.file(), options);
-
-    const COUNTED: usize = 8;
-    let renewals = (LEASES * COUNTED) as u64;
-    bare.empty_the_log();
-    let written = holders.renew(COUNTED);
-    let ours = Log::read(&place.log());
-    bare.empty_the_log();
-    bare.swap(&written);
-    let beside = Log::read(&place.log());
-    assert_eq!(bare.stored("lease"), bare.stored("plain"), "not the same bytes were stored");
-    let each = |count: u64| {
-        assert_eq!(count % renewals, 0, "{count} is no multiple of {renewals}");
-        count / renewals
-    };
-    for (what, unit, ours, beside) in [
-        ("commits", "commits", ours.commits, beside.commits),
-        ("log", "bytes", ours.bytes, beside.bytes),
-    ] {
-        figure::print(&format!("{name}.{what}"), unit, each(ours), Some(each(beside)));
-    }
-
-    let per_second = |spans: &mut Vec<Duration>| {
-        spans.sort_unstable();
-        let renewals = (LEASES * turns) as u128;
-        (renewals * 1_000_000_000 / spans[spans.len() / 2].as_nanos()) as u64
-    };
-    let (mut ours, mut beside) = (Vec::new(), Vec::new());
-    for _ in 0..count {
-        // Both begin with an empty log, or one of them would move what the other has written.
-        bare.empty_the_log();
-        let start = Instant::now();
-        let written = holders.renew(turns);
-        ours.push(start.elapsed());
-        bare.empty_the_log();
-        let start = Instant::now();
-        bare.swap(&written);
-        beside.push(start.elapsed());
-    }
-    figure::print(name, "renewals/s", per_second(&mut ours), Some(per_second(&mut beside)));
+/// A store of many leases, and a bare connection to the same file.
+struct Scene {
+    holders: Holders,
+    bare: Bare,
+    log: PathBuf,
+    _folder: TempDir,
 }
 
-/// Where the database and its log are.
-struct Place {
-    folder: TempDir,
-}
-
-impl Place {
-    fn file(&self) -> PathBuf {
-        self.folder.path().join("leases.db")
+impl Scene {
+    fn new(folder: &Path, options: SqliteOptions) -> Self {
+        let folder = tempfile::tempdir_in(folder).expect("a folder for the store");
+        let path = folder.path().join("leases.db");
+        let log = folder.path().join("leases.db-wal");
+        let holders = Holders::leading(&path, options);
+        let bare = Bare::beside(&path, options);
+        Self { holders, bare, log, _folder: folder }
     }
 
-    fn log(&self) -> PathBuf {
-        self.folder.path().join("leases.db-wal")
+    /// What a renewal that finds no other one waiting adds to SQLite's log: commits, and bytes.
+    fn count_alone(&mut self) -> [(u64, u64); 2] {
+        self.bare.empty_the_log();
+        let written = self.holders.renew_one_by_one();
+        let ours = Log::read(&self.log);
+        self.bare.empty_the_log();
+        self.bare.swap(&written);
+        let beside = Log::read(&self.log);
+        self.same_records();
+        let each = |all: u64| {
+            assert_eq!(all % LEASES as u64, 0, "{all} is no multiple of {LEASES}");
+            all / LEASES as u64
+        };
+        [(ours.commits, beside.commits), (ours.bytes, beside.bytes)]
+            .map(|(ours, beside)| (each(ours), each(beside)))
+    }
+
+    fn time(&mut self, name: &str, Rounds { count, turns }: Rounds) {
+        let (mut ours, mut beside) = (Vec::new(), Vec::new());
+        for _ in 0..count {
+            // Both begin with an empty log, or one would move what the other has written.
+            self.bare.empty_the_log();
+            let start = Instant::now();
+            let written = self.holders.renew(turns);
+            ours.push(start.elapsed());
+            self.bare.empty_the_log();
+            let start = Instant::now();
+            self.bare.swap(&written);
+            beside.push(start.elapsed());
+            self.same_records();
+        }
+        let per_second = |mut spans: Vec<Duration>| {
+            spans.sort_unstable();
+            let renewals = (LEASES * turns) as u128;
+            (renewals * 1_000_000_000 / spans[spans.len() / 2].as_nanos()) as u64
+        };
+        figure::print(name, "renewals/s", per_second(ours), Some(per_second(beside)));
+    }
+
+    fn same_records(&self) {
+        let (ours, beside) = (self.bare.stored("lease"), self.bare.stored("plain"));
+        assert!(ours.len() == LEASES && ours == beside, "not the same bytes were written");
     }
 }
 
@@ -180,14 +195,25 @@ impl Holders {
         for _ in 0..turns {
             for (number, flight) in flights.iter_mut().enumerate() {
                 self.land(mem::take(flight));
-                *flight = self.depart(number * FLIGHT, &mut written);
+                let first = number * FLIGHT;
+                *flight = self.depart(first..first + FLIGHT, &mut written);
             }
         }
         flights.into_iter().for_each(|flight| self.land(flight));
         written
     }
 
-    fn depart(&mut self, first: usize, written: &mut Vec<Written>) -> Vec<InFlight> {
+    /// Renews every lease once, while no other renewal is on its way.
+    fn renew_one_by_one(&mut self) -> Vec<Written> {
+        let mut written = Vec::with_capacity(LEASES);
+        for number in 0..LEASES {
+            let alone = self.depart(number..number + 1, &mut written);
+            self.land(alone);
+        }
+        written
+    }
+
+    fn depart(&mut self, numbers: Range<usize>, written: &mut Vec<Written>) -> Vec<InFlight> {
         let depart = |number: usize| {
             self.leases[number].now_ns += self.renew_ns;
             let step = self.step(number, Input::Tick);
@@ -195,7 +221,7 @@ impl Holders {
             written.push((number, value));
             asked
         };
-        (first..first + FLIGHT).map(depart).collect()
+        numbers.map(depart).collect()
     }
 
     /// The store answers in order: once the last answer is there all are, and nobody falls asleep
@@ -301,7 +327,8 @@ impl Bare {
     }
 
     fn empty_the_log(&self) {
-        let busy = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
+        let busy =
+            self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
         assert_eq!(busy, Ok(0), "somebody kept the log from being emptied");
     }
 }

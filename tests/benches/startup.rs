@@ -13,45 +13,46 @@ use tempfile::TempDir;
 
 fn main() {
     let scene = Scene::new();
-    microseconds(scene.leasehold(&scene.warm_cache()).args(["--", "true"]));
-    let (ours, beside) = scene.start(101, || scene.warm_cache());
-    figure::print("run.start", "us", ours, Some(beside));
-    // The first on this machine compiles the component.
-    let mut empty = 0..;
-    let (ours, beside) =
-        scene.start(9, || scene.path(&format!("empty-{}", empty.next().expect("a number"))));
-    figure::print("run.first-start", "us", ours, Some(beside));
+    let warm = || scene.path("warm");
+    // The first on a machine compiles the component.
+    let cold = || {
+        let cache = scene.path("cold");
+        let _ = fs::remove_dir_all(&cache);
+        cache
+    };
+    microseconds(scene.leasehold(&warm()).args(["--", "true"]));
+    scene.print_time("run.start", 101, warm);
+    scene.print_time("run.start-cold", 9, cold);
 
     let beside = Waiting::start(scene.flock().args(WAIT)).runner_peak_kib();
-    for (name, cache) in [("run", scene.warm_cache()), ("run.first", scene.path("empty"))] {
-        let waiting = Waiting::start(scene.leasehold(&cache).arg("--").args(WAIT));
-        let (front, keeper) = (peak_kib(waiting.child.id()), waiting.runner_peak_kib());
-        figure::print(&format!("{name}.front-memory"), "KiB", front, Some(beside));
-        figure::print(&format!("{name}.keeper-memory"), "KiB", keeper, Some(beside));
-    }
+    let warm = Waiting::start(scene.leasehold(&warm()).arg("--").args(WAIT));
+    figure::print("run.memory-front", "KiB", peak_kib(warm.child.id()), Some(beside));
+    figure::print("run.memory-keeper", "KiB", warm.runner_peak_kib(), Some(beside));
+    drop(warm);
+    let cold = Waiting::start(scene.leasehold(&cold()).arg("--").args(WAIT));
+    figure::print("run.memory-front-cold", "KiB", peak_kib(cold.child.id()), Some(beside));
 }
 
 /// A folder with a store, a lock and caches of compiled code.
 struct Scene {
     folder: TempDir,
+    /// As it is released.
     binary: PathBuf,
 }
 
 impl Scene {
     fn new() -> Self {
-        let binary = env::var_os("LEASEHOLD_BIN").expect(
-            "LEASEHOLD_BIN names no release build of the command; start this by `cargo xtask bench`",
-        );
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
-        Self { folder, binary: binary.into() }
+        let this = env::current_exe().expect("this program's path");
+        let built = this.ancestors().nth(2).expect("the folder that cargo builds in");
+        let binary = built.join("leasehold");
+        let build = "build it with `cargo build --release --package leasehold`";
+        assert!(binary.is_file(), "there is no {}: {build}", binary.display());
+        Self { folder, binary }
     }
 
     fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
-    }
-
-    fn warm_cache(&self) -> PathBuf {
-        self.path("warm")
     }
 
     /// `leasehold run` on a free lease, without its command.
@@ -69,15 +70,15 @@ impl Scene {
         command
     }
 
-    /// Microseconds of a command that does nothing, from start to end: the middle of many, in turn
-    /// with those of `flock`.
-    fn start(&self, rounds: usize, mut cache: impl FnMut() -> PathBuf) -> (u64, u64) {
-        let mut spans = (Vec::new(), Vec::new());
+    /// From start to end of a command that does nothing: the middle of many, in turn with those of
+    /// `flock`.
+    fn print_time(&self, name: &str, rounds: usize, cache: impl Fn() -> PathBuf) {
+        let (mut ours, mut beside) = (Vec::new(), Vec::new());
         for _ in 0..rounds {
-            spans.0.push(microseconds(self.leasehold(&cache()).args(["--", "true"])));
-            spans.1.push(microseconds(self.flock().arg("true")));
+            ours.push(microseconds(self.leasehold(&cache()).args(["--", "true"])));
+            beside.push(microseconds(self.flock().arg("true")));
         }
-        (middle(spans.0), middle(spans.1))
+        figure::print(name, "us", middle(ours), Some(middle(beside)));
     }
 }
 

@@ -122,7 +122,8 @@ impl Guest {
                 clocks: clock.clocks(),
             })
             .unwrap();
-        let mut guest = Self { protocol, lease, clock, now_ns: 0, renew_ns: config.timing().renew_ns };
+        let mut guest =
+            Self { protocol, lease, clock, now_ns: 0, renew_ns: config.timing().renew_ns };
         let step = guest.step(Input::Tick);
         let step = guest.done(step, Outcome::Absent);
         let step = guest.applied(step);

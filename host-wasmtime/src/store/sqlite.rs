@@ -5,6 +5,7 @@ mod database;
 mod files;
 mod filesystem;
 pub(crate) mod names;
+mod queue;
 pub(crate) mod schema;
 mod setup;
 mod stamp;
@@ -17,7 +18,8 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use self::database::Database;
+use self::database::{Database, Request};
+use self::queue::Job;
 use super::{Answer, Capabilities, Check, OpenError, Read, Store, Transact, Write};
 
 /// A store in one SQLite file; processes of one machine share it by its path.
@@ -25,7 +27,8 @@ use super::{Answer, Capabilities, Check, OpenError, Read, Store, Transact, Write
 /// The file is created if it is missing (mode 0600: a store of one user; give it another mode, and
 /// SQLite's files beside it follow), its directory is not. An existing database keeps its other
 /// tables and is switched to write-ahead logging. Every commit is synced to the disk, unless
-/// [`Options::unsafe_no_sync`] says otherwise.
+/// [`Options::unsafe_no_sync`] says otherwise; requests that wait for the file together share a
+/// commit.
 ///
 /// All entries are stamped with the kernel's boot clock, so that an entry's age is known at once to
 /// whoever runs on the same boot. The entry of an earlier boot, on a file system of this machine,
@@ -69,11 +72,7 @@ impl Default for Options {
     /// A lease of 3 s gives a request a little less than 200 ms. Whoever waits less than that is
     /// told what was in the way, rather than that nothing came.
     fn default() -> Self {
-        Self {
-            busy: Duration::from_millis(100),
-            unsafe_filesystem: false,
-            unsafe_no_sync: false,
-        }
+        Self { busy: Duration::from_millis(100), unsafe_filesystem: false, unsafe_no_sync: false }
     }
 }
 
@@ -92,7 +91,7 @@ impl Sqlite {
         thread::Builder::new()
             .name("leasehold-sqlite".to_owned())
             .spawn(move || {
-                inbox.into_iter().for_each(|job| job(&mut database));
+                queue::serve(&inbox, &mut database);
                 drop(database);
                 drop(closing);
             })
@@ -127,16 +126,25 @@ impl Sqlite {
         job: impl FnOnce(&mut Database) -> T + Send + 'static,
     ) -> Answer<T> {
         let (reply, answer) = oneshot::channel();
-        // If the thread is gone, `reply` is dropped unsent, and the answer is `lost`.
-        if let Some(jobs) = &self.jobs {
-            let _ = jobs.send(Box::new(move |database| {
-                let _ = reply.send(job(database));
-            }));
-        }
-        Box::pin(async move {
-            answer.await.unwrap_or_else(|_| lost("the store's thread has ended".to_owned()))
-        })
+        let job = move |database: &mut Database| {
+            let _ = reply.send(job(database));
+        };
+        self.send(Job::Alone(Box::new(job)));
+        answered(answer, lost)
     }
+
+    /// If the thread is gone, the job is dropped with its end of the answer's channel.
+    fn send(&self, job: Job) {
+        if let Some(jobs) = &self.jobs {
+            let _ = jobs.send(job);
+        }
+    }
+}
+
+fn answered<T: Send + 'static>(answer: oneshot::Receiver<T>, lost: fn(String) -> T) -> Answer<T> {
+    Box::pin(async move {
+        answer.await.unwrap_or_else(|_| lost("the store's thread has ended".to_owned()))
+    })
 }
 
 impl Store for Sqlite {
@@ -150,7 +158,9 @@ impl Store for Sqlite {
     }
 
     fn transact(&self, checks: Vec<Check>, writes: Vec<Write>) -> Answer<Transact> {
-        self.submit(Transact::Unknown, move |database| database.transact(&checks, &writes))
+        let (reply, answer) = oneshot::channel();
+        self.send(Job::Transact(Request { checks, writes }, reply));
+        answered(answer, Transact::Unknown)
     }
 }
 
@@ -164,5 +174,3 @@ impl Drop for Sqlite {
 
 /// How long a drop waits for the disk: one that hangs must not keep a process from ending.
 const CLOSING: Duration = Duration::from_secs(1);
-
-type Job = Box<dyn FnOnce(&mut Database) + Send>;

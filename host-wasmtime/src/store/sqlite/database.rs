@@ -1,6 +1,7 @@
 //! The two operations, as SQLite transactions, and what SQLite's errors mean for their outcome.
 
 use std::borrow::Cow;
+use std::slice;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
@@ -22,6 +23,12 @@ pub(super) struct Database {
     pub(super) busy: Duration,
 }
 
+/// What one caller wants to be done if it can be done whole.
+pub(super) struct Request {
+    pub(super) checks: Vec<Check>,
+    pub(super) writes: Vec<Write>,
+}
+
 /// Why an operation came to nothing; it has not been applied and will not be.
 pub(super) enum Trouble {
     /// The store is there no more, or no longer whole.
@@ -30,21 +37,42 @@ pub(super) enum Trouble {
     Unavailable(String),
 }
 
+impl From<Trouble> for Read {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Gone(why) => Self::Gone(why),
+            Trouble::Unavailable(why) => Self::Unavailable(why),
+        }
+    }
+}
+
+impl From<Trouble> for Transact {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Gone(why) => Self::Gone(why),
+            Trouble::Unavailable(why) => Self::Unavailable(why),
+        }
+    }
+}
+
 impl Database {
     /// Reads one key, in a transaction of its own.
     pub(super) fn read(&self, key: &str) -> Read {
-        self.try_read(key).unwrap_or_else(|trouble| match trouble {
-            Trouble::Gone(why) => Read::Gone(why),
-            Trouble::Unavailable(why) => Read::Unavailable(why),
-        })
+        self.try_read(key).unwrap_or_else(Read::from)
     }
 
-    /// Checks and writes in one transaction, which no other writer can enter.
-    pub(super) fn transact(&mut self, checks: &[Check], writes: &[Write]) -> Transact {
-        self.try_transact(checks, writes).unwrap_or_else(|trouble| match trouble {
-            Trouble::Gone(why) => Transact::Gone(why),
-            Trouble::Unavailable(why) => Transact::Unavailable(why),
-        })
+    /// Checks and writes each request as one atomic step, in their order, and commits them together:
+    /// what a commit costs is paid once. No other writer can enter meanwhile.
+    pub(super) fn transact(&self, requests: &[Request]) -> Vec<Transact> {
+        match self.try_transact(requests) {
+            Ok(answers) => answers,
+            Err(Failed::All(trouble)) => vec![trouble.into(); requests.len()],
+            // One of them failed, and everything was undone. The others must not suffer for it.
+            Err(Failed::One(trouble)) => match requests {
+                [_] => vec![trouble.into()],
+                _ => requests.iter().flat_map(|one| self.transact(slice::from_ref(one))).collect(),
+            },
+        }
     }
 
     fn try_read(&self, key: &str) -> Result<Read, Trouble> {
@@ -62,26 +90,6 @@ impl Database {
         })
     }
 
-    fn try_transact(&mut self, checks: &[Check], writes: &[Write]) -> Result<Transact, Trouble> {
-        if let Some(write) = writes.iter().find(|write| str::from_utf8(&write.value).is_err()) {
-            let why = format!("the value for {} is not UTF-8; stores keep text", write.key);
-            return Err(Trouble::Unavailable(why));
-        }
-        self.files.verify()?;
-        match self.apply(checks, writes) {
-            Ok(Applied::Conflict) => Ok(Transact::Conflict),
-            // SQLite cannot undo every commit that failed: frames that reached the log whole, and
-            // no further, may come back with the recovery after a crash.
-            Ok(Applied::Doubt(error)) => Ok(Transact::Unknown(self.explain(&error))),
-            Ok(Applied::Done(versions)) => match self.files.verify() {
-                Ok(()) => Ok(Transact::Applied(versions)),
-                Err(Trouble::Gone(why)) => Ok(Transact::Gone(why)),
-                Err(Trouble::Unavailable(why)) => Ok(Transact::Unknown(why)),
-            },
-            Err(error) => Err(self.trouble(&error)),
-        }
-    }
-
     fn row(&self, key: &str) -> rusqlite::Result<Option<(Vec<u8>, Stamp)>> {
         let select = "SELECT value, written, boot FROM leasehold_kv WHERE key = ?";
         self.connection
@@ -92,34 +100,50 @@ impl Database {
             .optional()
     }
 
-    fn apply(&self, checks: &[Check], writes: &[Write]) -> rusqlite::Result<Applied> {
-        self.execute("BEGIN IMMEDIATE")?;
-        let applied = self.put_if(checks, writes).map(|held| match held {
-            false => Applied::Conflict,
-            true => match self.execute("COMMIT") {
-                Ok(()) => Applied::Done(writes.iter().map(|write| version(&write.value)).collect()),
-                Err(error) => Applied::Doubt(error),
-            },
-        });
+    fn try_transact(&self, requests: &[Request]) -> Result<Vec<Transact>, Failed> {
+        self.files.verify().map_err(Failed::All)?;
+        self.execute("BEGIN IMMEDIATE").map_err(|error| Failed::All(self.trouble(&error)))?;
+        let stamp = Moment::now().stamp();
+        let answers: rusqlite::Result<Vec<Transact>> =
+            requests.iter().map(|request| self.put_if(request, &stamp)).collect();
+        let committed = answers.is_ok().then(|| self.execute("COMMIT"));
         // Some errors end the transaction by themselves.
         if !self.connection.is_autocommit() {
             let _ = self.execute("ROLLBACK");
         }
-        applied
+        let mut answers = answers.map_err(|error| Failed::One(self.trouble(&error)))?;
+        if let Some(Err(error)) = committed {
+            // SQLite cannot undo every commit that failed: frames that reached the log whole, and
+            // no further, may come back with the recovery after a crash.
+            return Ok(vec![Transact::Unknown(self.explain(&error)); requests.len()]);
+        }
+        if let Err(trouble) = self.files.verify() {
+            let lost = match trouble {
+                Trouble::Gone(why) => Transact::Gone(why),
+                Trouble::Unavailable(why) => Transact::Unknown(why),
+            };
+            let applied = |answer: &&mut Transact| matches!(answer, Transact::Applied(_));
+            answers.iter_mut().filter(applied).for_each(|answer| answer.clone_from(&lost));
+        }
+        Ok(answers)
     }
 
-    /// Inside a transaction: whether the checks hold. Where they do, everything is written.
-    fn put_if(&self, checks: &[Check], writes: &[Write]) -> rusqlite::Result<bool> {
+    /// Inside a transaction: writes all of the request if its checks hold, else nothing.
+    fn put_if(&self, request: &Request, stamp: &Stamp) -> rusqlite::Result<Transact> {
+        let Request { checks, writes } = request;
+        if let Some(write) = writes.iter().find(|write| str::from_utf8(&write.value).is_err()) {
+            let why = format!("the value for {} is not UTF-8; stores keep text", write.key);
+            return Ok(Transact::Unavailable(why));
+        }
         for check in checks {
             if !self.holds(check)? {
-                return Ok(false);
+                return Ok(Transact::Conflict);
             }
         }
-        let stamp = Moment::now().stamp();
         for write in writes {
-            self.put(write, &stamp)?;
+            self.put(write, stamp)?;
         }
-        Ok(true)
+        Ok(Transact::Applied(writes.iter().map(|write| version(&write.value)).collect()))
     }
 
     fn holds(&self, check: &Check) -> rusqlite::Result<bool> {
@@ -191,11 +215,12 @@ impl Drop for Database {
     }
 }
 
-enum Applied {
-    Done(Vec<Version>),
-    Conflict,
-    /// The commit failed.
-    Doubt(rusqlite::Error),
+/// Nothing of any request has been applied.
+enum Failed {
+    /// All for the same reason.
+    All(Trouble),
+    /// One of them; nobody knows about the others.
+    One(Trouble),
 }
 
 /// The bytes of a value, also of one that was put there by hand.

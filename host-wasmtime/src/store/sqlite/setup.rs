@@ -150,11 +150,7 @@ fn connect(path: &Path, options: &Options) -> rusqlite::Result<Connection> {
 }
 
 /// Nothing is written before all that is there has been found fit.
-fn prepare(
-    connection: &mut Connection,
-    path: &Path,
-    options: &Options,
-) -> Result<(), OpenError> {
+fn prepare(connection: &mut Connection, path: &Path, options: &Options) -> Result<(), OpenError> {
     let found = look(connection, path)?;
     let synchronous = if options.unsafe_no_sync { "OFF" } else { "FULL" };
     patiently(|| synchronize(connection, synchronous)).map_err(|error| explain(path, &error))?;
