@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use leasehold_host::store::{self, Expect, Read, Store, Transact};
+use leasehold_host::store::{self, Expect, Read, Sqlite, SqliteOptions, Store, Transact, Write};
 use store_support::{
     Fixture, beside, by_hand, check, directory, fixture, must_put, must_read, open, put, read,
     wait, write,
@@ -215,6 +215,82 @@ fn processes_that_open_a_new_file_at_once_share_one_history() {
     }
     let (log, _) = must_read(&open(&path).unwrap(), "log");
     assert_eq!(log.lines().count(), PROCESSES * ENTRIES);
+}
+
+#[test]
+fn requests_that_wait_together_share_a_commit() {
+    const FRAME: u64 = 24 + 4096;
+    let fixture = fixture();
+    let log = beside(&fixture.path, "-wal");
+    let before = log.metadata().unwrap().len();
+    let other = by_hand(&fixture.path);
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let answers: Vec<_> = (0..40)
+        .map(|number| fixture.store.transact(vec![], vec![write("lease/a", &number.to_string())]))
+        .collect();
+    other.execute_batch("ROLLBACK").unwrap();
+    for answer in answers {
+        let outcome = wait(answer);
+        assert!(matches!(outcome, Transact::Applied(_)), "{outcome:?}");
+    }
+    // The first may have been on its way alone. One commit alone is a frame at least.
+    let frames = (log.metadata().unwrap().len() - before) / FRAME;
+    assert!(frames < 10, "{frames}");
+    assert_eq!(must_read(&fixture.store, "lease/a").0, "39");
+}
+
+#[test]
+fn requests_that_wait_together_are_answered_each_by_itself() {
+    let fixture = fixture();
+    let other = by_hand(&fixture.path);
+    other
+        .execute_batch(
+            "CREATE TRIGGER refuse BEFORE INSERT ON leasehold_kv WHEN new.key = 'lease/bad'
+             BEGIN SELECT RAISE (ABORT, 'by hand'); END;
+             BEGIN IMMEDIATE",
+        )
+        .unwrap();
+    let ask = |keys: &[&str]| {
+        let checks = keys.iter().map(|key| check(key, Expect::Absent)).collect();
+        fixture.store.transact(checks, keys.iter().map(|key| write(key, "1")).collect())
+    };
+    let not_text = Write { key: "lease/text".to_owned(), value: vec![0xFF] };
+    let answers = [
+        ask(&["lease/a"]),
+        ask(&["lease/a"]),
+        fixture.store.transact(vec![], vec![not_text]),
+        ask(&["lease/b", "lease/bad"]),
+        ask(&["lease/c"]),
+    ];
+    other.execute_batch("ROLLBACK").unwrap();
+    let outcomes = answers.map(wait);
+    assert!(
+        matches!(
+            &outcomes,
+            [
+                Transact::Applied(_),
+                Transact::Conflict,
+                Transact::Unavailable(not_text),
+                Transact::Unavailable(refused),
+                Transact::Applied(_),
+            ] if not_text.contains("not UTF-8") && refused.contains("by hand")
+        ),
+        "{outcomes:?}"
+    );
+    assert_eq!(must_read(&fixture.store, "lease/a").0, "1");
+    assert_eq!(read(&fixture.store, "lease/b"), Read::Absent, "half a request was written");
+    assert_eq!(must_read(&fixture.store, "lease/c").0, "1");
+}
+
+#[test]
+fn a_store_that_leaves_the_disk_to_the_kernel_vouches_for_nothing() {
+    let fixture = fixture();
+    assert!(fixture.store.capabilities().linearizable);
+    let options = SqliteOptions { unsafe_no_sync: true, ..Default::default() };
+    let unsynced = Sqlite::open(&fixture.path, options).unwrap();
+    assert!(!unsynced.capabilities().linearizable);
+    must_put(&unsynced, "lease/a", Expect::Absent, "1");
+    assert_eq!(must_read(&fixture.store, "lease/a").0, "1");
 }
 
 fn append(store: &dyn Store) {

@@ -3,14 +3,14 @@
 //! Only the ratios mean something, and only roughly: the two are measured in turn, on whatever
 //! machine this is.
 
+mod set_clock;
+
 use std::hint::black_box;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use leasehold_core::lease::Authority;
 use leasehold_core::store::Version;
-use leasehold_core::time::{Clocks, Mono, Now};
 use leasehold_core::token::Nonce;
 use leasehold_host::clock::Clock;
 use leasehold_host::protocol::{
@@ -21,6 +21,8 @@ use leasehold_tests::figure;
 use leasehold_tests::holder::{self, Holder};
 use wasmtime::Store;
 use wasmtime::component::{Component as AnyComponent, Linker, TypedFunc};
+
+use set_clock::SetClock;
 
 /// A renewal is a tick and the store's answer.
 const STEPS_PER_RENEWAL: u64 = 2;
@@ -100,12 +102,13 @@ struct Guest {
     protocol: Component,
     lease: LeaseId,
     clock: Arc<SetClock>,
+    now_ns: u64,
     renew_ns: u64,
 }
 
 impl Guest {
     fn leading() -> Self {
-        let clock = Arc::new(SetClock(AtomicU64::new(0)));
+        let clock = Arc::new(SetClock::default());
         let engine = Engine::new(None).unwrap();
         let mut protocol = Component::new(&engine, clock.clone(), Arc::new(FixedSalt)).unwrap();
         let config = holder::config();
@@ -119,7 +122,8 @@ impl Guest {
                 clocks: clock.clocks(),
             })
             .unwrap();
-        let mut guest = Self { protocol, lease, clock, renew_ns: config.timing().renew_ns };
+        let mut guest =
+            Self { protocol, lease, clock, now_ns: 0, renew_ns: config.timing().renew_ns };
         let step = guest.step(Input::Tick);
         let step = guest.done(step, Outcome::Absent);
         let step = guest.applied(step);
@@ -130,7 +134,8 @@ impl Guest {
     }
 
     fn renew(&mut self) {
-        self.clock.0.fetch_add(self.renew_ns, Ordering::Relaxed);
+        self.now_ns += self.renew_ns;
+        self.clock.set(self.now_ns);
         let step = self.step(Input::Tick);
         let step = self.applied(step);
         let Some(Event::Renewed { .. }) = step.event else { panic!("no renewal: {step:?}") };
@@ -147,20 +152,6 @@ impl Guest {
 
     fn step(&mut self, input: Input) -> Step {
         self.protocol.step(self.lease, input).unwrap()
-    }
-}
-
-/// A clock that shows what it is set to.
-struct SetClock(AtomicU64);
-
-impl Clock for SetClock {
-    fn now(&self) -> Now {
-        let mono = self.0.load(Ordering::Relaxed);
-        Now { mono: Mono(mono), wall_ns: Some(mono) }
-    }
-
-    fn clocks(&self) -> Clocks {
-        Clocks { wall: true, resolution_ns: 1 }
     }
 }
 

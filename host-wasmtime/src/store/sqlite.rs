@@ -6,6 +6,7 @@ mod files;
 mod filesystem;
 mod inspect;
 pub(crate) mod names;
+mod queue;
 pub(crate) mod schema;
 mod setup;
 mod stamp;
@@ -18,14 +19,17 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use self::database::Database;
+use self::database::{Database, Request};
+use self::queue::Job;
 use super::{Answer, Capabilities, Check, Finding, List, OpenError, Read, Store, Transact, Write};
 
 /// A store in one SQLite file; processes of one machine share it by its path.
 ///
 /// The file is created if it is missing (mode 0600: a store of one user; give it another mode, and
 /// SQLite's files beside it follow), its directory is not. An existing database keeps its other
-/// tables and is switched to write-ahead logging. Every commit is synced to the disk.
+/// tables and is switched to write-ahead logging. Every commit is synced to the disk, unless
+/// [`Options::unsafe_no_sync`] says otherwise; requests that wait for the file together share a
+/// commit.
 ///
 /// All entries are stamped with the kernel's boot clock, so that an entry's age is known at once to
 /// whoever runs on the same boot. The entry of an earlier boot, on a file system of this machine,
@@ -59,13 +63,17 @@ pub struct Options {
     pub busy: Duration,
     /// Accept a network or FUSE file system, whose locks and shared memory SQLite cannot trust.
     pub unsafe_filesystem: bool,
+    /// Leave it to the kernel when a commit reaches the disk. A power cut may then take back a term
+    /// that was announced, and its token is given out a second time. A store opened so is not
+    /// linearizable by its own word, and a lease over it has to be told `unsafe_eventual`.
+    pub unsafe_no_sync: bool,
 }
 
 impl Default for Options {
     /// A lease of 3 s gives a request a little less than 200 ms. Whoever waits less than that is
     /// told what was in the way, rather than that nothing came.
     fn default() -> Self {
-        Self { busy: Duration::from_millis(100), unsafe_filesystem: false }
+        Self { busy: Duration::from_millis(100), unsafe_filesystem: false, unsafe_no_sync: false }
     }
 }
 
@@ -84,7 +92,7 @@ impl Sqlite {
         thread::Builder::new()
             .name("leasehold-sqlite".to_owned())
             .spawn(move || {
-                inbox.into_iter().for_each(|job| job(&mut database));
+                queue::serve(&inbox, &mut database);
                 drop(database);
                 drop(closing);
             })
@@ -94,7 +102,10 @@ impl Sqlite {
         Ok(Self {
             jobs: Some(jobs),
             closed: Mutex::new(closed),
-            capabilities: Self::capabilities_here(),
+            capabilities: Capabilities {
+                linearizable: !options.unsafe_no_sync,
+                ..Self::capabilities_here()
+            },
         })
     }
 
@@ -125,16 +136,25 @@ impl Sqlite {
         job: impl FnOnce(&mut Database) -> T + Send + 'static,
     ) -> Answer<T> {
         let (reply, answer) = oneshot::channel();
-        // If the thread is gone, `reply` is dropped unsent, and the answer is `lost`.
-        if let Some(jobs) = &self.jobs {
-            let _ = jobs.send(Box::new(move |database| {
-                let _ = reply.send(job(database));
-            }));
-        }
-        Box::pin(async move {
-            answer.await.unwrap_or_else(|_| lost("the store's thread has ended".to_owned()))
-        })
+        let job = move |database: &mut Database| {
+            let _ = reply.send(job(database));
+        };
+        self.send(Job::Alone(Box::new(job)));
+        answered(answer, lost)
     }
+
+    /// If the thread is gone, the job is dropped with its end of the answer's channel.
+    fn send(&self, job: Job) {
+        if let Some(jobs) = &self.jobs {
+            let _ = jobs.send(job);
+        }
+    }
+}
+
+fn answered<T: Send + 'static>(answer: oneshot::Receiver<T>, lost: fn(String) -> T) -> Answer<T> {
+    Box::pin(async move {
+        answer.await.unwrap_or_else(|_| lost("the store's thread has ended".to_owned()))
+    })
 }
 
 impl Store for Sqlite {
@@ -148,7 +168,9 @@ impl Store for Sqlite {
     }
 
     fn transact(&self, checks: Vec<Check>, writes: Vec<Write>) -> Answer<Transact> {
-        self.submit(Transact::Unknown, move |database| database.transact(&checks, &writes))
+        let (reply, answer) = oneshot::channel();
+        self.send(Job::Transact(Request { checks, writes }, reply));
+        answered(answer, Transact::Unknown)
     }
 
     fn list(&self, prefix: &str) -> Answer<List> {
@@ -172,5 +194,3 @@ impl Drop for Sqlite {
 
 /// How long a drop waits for the disk: one that hangs must not keep a process from ending.
 const CLOSING: Duration = Duration::from_secs(1);
-
-type Job = Box<dyn FnOnce(&mut Database) + Send>;

@@ -54,7 +54,8 @@ pub(super) fn absolute(url: &str) -> Result<String, OpenError> {
         return Ok(path.to_owned());
     }
     let host = if path.starts_with('/') { "//" } else { "" };
-    let Options { busy: _, unsafe_filesystem } = options;
+    // A URL is not the place to give up the disk's word.
+    let Options { busy: _, unsafe_filesystem, unsafe_no_sync: _ } = options;
     let query = if unsafe_filesystem { "?unsafe-filesystem" } else { "" };
     Ok(format!("sqlite:{host}{}{query}", percent_encoded(path)))
 }

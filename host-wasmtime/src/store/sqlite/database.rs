@@ -1,12 +1,12 @@
 //! The two operations, as SQLite transactions, and what SQLite's errors mean for their outcome.
 
+use std::borrow::Cow;
+use std::slice;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{
-    Connection, ErrorCode, OptionalExtension, TransactionBehavior, ffi, named_params, params,
-};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, ffi, params};
 use sha2::{Digest, Sha256};
 
 use super::advice::{code, explain};
@@ -23,6 +23,12 @@ pub(super) struct Database {
     pub(super) busy: Duration,
 }
 
+/// What one caller wants to be done if it can be done whole.
+pub(super) struct Request {
+    pub(super) checks: Vec<Check>,
+    pub(super) writes: Vec<Write>,
+}
+
 /// Why an operation came to nothing; it has not been applied and will not be.
 pub(super) enum Trouble {
     /// The store is there no more, or no longer whole.
@@ -31,42 +37,61 @@ pub(super) enum Trouble {
     Unavailable(String),
 }
 
+impl From<Trouble> for Read {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Gone(why) => Self::Gone(why),
+            Trouble::Unavailable(why) => Self::Unavailable(why),
+        }
+    }
+}
+
+impl From<Trouble> for Transact {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Gone(why) => Self::Gone(why),
+            Trouble::Unavailable(why) => Self::Unavailable(why),
+        }
+    }
+}
+
+impl From<Trouble> for List {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Gone(why) => Self::Gone(why),
+            Trouble::Unavailable(why) => Self::Unavailable(why),
+        }
+    }
+}
+
 impl Database {
     /// Reads one key, in a transaction of its own.
     pub(super) fn read(&self, key: &str) -> Read {
-        self.try_read(key).unwrap_or_else(|trouble| match trouble {
-            Trouble::Gone(why) => Read::Gone(why),
-            Trouble::Unavailable(why) => Read::Unavailable(why),
-        })
+        self.try_read(key).unwrap_or_else(Read::from)
     }
 
-    /// Checks and writes in one transaction, which no other writer can enter.
-    pub(super) fn transact(&mut self, checks: &[Check], writes: &[Write]) -> Transact {
-        self.try_transact(checks, writes).unwrap_or_else(|trouble| match trouble {
-            Trouble::Gone(why) => Transact::Gone(why),
-            Trouble::Unavailable(why) => Transact::Unavailable(why),
-        })
+    /// Checks and writes each request as one atomic step, in their order, and commits them together:
+    /// what a commit costs is paid once. No other writer can enter meanwhile.
+    pub(super) fn transact(&self, requests: &[Request]) -> Vec<Transact> {
+        match self.try_transact(requests) {
+            Ok(answers) => answers,
+            Err(Failed::All(trouble)) => vec![trouble.into(); requests.len()],
+            // One of them failed, and everything was undone. The others must not suffer for it.
+            Err(Failed::One(trouble)) => match requests {
+                [_] => vec![trouble.into()],
+                _ => requests.iter().flat_map(|one| self.transact(slice::from_ref(one))).collect(),
+            },
+        }
     }
 
     /// Lists keys, in a transaction of its own.
     pub(super) fn list(&self, prefix: &str) -> List {
-        self.try_list(prefix).unwrap_or_else(|trouble| match trouble {
-            Trouble::Gone(why) => List::Gone(why),
-            Trouble::Unavailable(why) => List::Unavailable(why),
-        })
+        self.try_list(prefix).unwrap_or_else(List::from)
     }
 
     fn try_read(&self, key: &str) -> Result<Read, Trouble> {
         self.files.verify()?;
-        let row = self
-            .connection
-            .query_row(
-                "SELECT value, written, boot FROM leasehold_kv WHERE key = ?",
-                [key],
-                |row| Ok((bytes(row.get_ref(0)?), stamp(row.get_ref(1)?, row.get_ref(2)?))),
-            )
-            .optional()
-            .map_err(|error| self.trouble(&error))?;
+        let row = self.row(key).map_err(|error| self.trouble(&error))?;
         let now = Moment::now();
         self.files.verify()?;
         Ok(match row {
@@ -85,7 +110,7 @@ impl Database {
             "SELECT key FROM leasehold_kv WHERE substr(key, 1, length(?1)) = ?1 ORDER BY key";
         let keys = || -> rusqlite::Result<Vec<String>> {
             let mut statement = self.connection.prepare(select)?;
-            let key = |row: &rusqlite::Row<'_>| Ok(bytes(row.get_ref(0)?));
+            let key = |row: &rusqlite::Row<'_>| Ok(bytes(row.get_ref(0)?).into_owned());
             let keys = statement.query_map([prefix], key)?;
             keys.map(|key| Ok(String::from_utf8_lossy(&key?).into_owned())).collect()
         };
@@ -95,42 +120,91 @@ impl Database {
         Ok(List::Keys(keys))
     }
 
-    fn try_transact(&mut self, checks: &[Check], writes: &[Write]) -> Result<Transact, Trouble> {
-        if let Some(write) = writes.iter().find(|write| str::from_utf8(&write.value).is_err()) {
-            let why = format!("the value for {} is not UTF-8; stores keep text", write.key);
-            return Err(Trouble::Unavailable(why));
-        }
-        self.files.verify()?;
-        match self.apply(checks, writes) {
-            Ok(Applied::Conflict) => Ok(Transact::Conflict),
-            // SQLite cannot undo every commit that failed: frames that reached the log whole, and
-            // no further, may come back with the recovery after a crash.
-            Ok(Applied::Doubt(error)) => Ok(Transact::Unknown(self.explain(&error))),
-            Ok(Applied::Done(versions)) => match self.files.verify() {
-                Ok(()) => Ok(Transact::Applied(versions)),
-                Err(Trouble::Gone(why)) => Ok(Transact::Gone(why)),
-                Err(Trouble::Unavailable(why)) => Ok(Transact::Unknown(why)),
-            },
-            Err(error) => Err(self.trouble(&error)),
-        }
+    fn row(&self, key: &str) -> rusqlite::Result<Option<(Vec<u8>, Stamp)>> {
+        let select = "SELECT value, written, boot FROM leasehold_kv WHERE key = ?";
+        self.connection
+            .prepare_cached(select)?
+            .query_row([key], |row| {
+                Ok((bytes(row.get_ref(0)?).into_owned(), stamp(row.get_ref(1)?, row.get_ref(2)?)))
+            })
+            .optional()
     }
 
-    fn apply(&mut self, checks: &[Check], writes: &[Write]) -> rusqlite::Result<Applied> {
-        let transaction =
-            self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    fn try_transact(&self, requests: &[Request]) -> Result<Vec<Transact>, Failed> {
+        self.files.verify().map_err(Failed::All)?;
+        self.execute("BEGIN IMMEDIATE").map_err(|error| Failed::All(self.trouble(&error)))?;
+        let stamp = Moment::now().stamp();
+        let answers: rusqlite::Result<Vec<Transact>> =
+            requests.iter().map(|request| self.put_if(request, &stamp)).collect();
+        let committed = answers.is_ok().then(|| self.execute("COMMIT"));
+        // Some errors end the transaction by themselves.
+        if !self.connection.is_autocommit() {
+            let _ = self.execute("ROLLBACK");
+        }
+        let mut answers = answers.map_err(|error| Failed::One(self.trouble(&error)))?;
+        if let Some(Err(error)) = committed {
+            // SQLite cannot undo every commit that failed: frames that reached the log whole, and
+            // no further, may come back with the recovery after a crash.
+            return Ok(vec![Transact::Unknown(self.explain(&error)); requests.len()]);
+        }
+        if let Err(trouble) = self.files.verify() {
+            let lost = match trouble {
+                Trouble::Gone(why) => Transact::Gone(why),
+                Trouble::Unavailable(why) => Transact::Unknown(why),
+            };
+            let applied = |answer: &&mut Transact| matches!(answer, Transact::Applied(_));
+            answers.iter_mut().filter(applied).for_each(|answer| answer.clone_from(&lost));
+        }
+        Ok(answers)
+    }
+
+    /// Inside a transaction: writes all of the request if its checks hold, else nothing.
+    fn put_if(&self, request: &Request, stamp: &Stamp) -> rusqlite::Result<Transact> {
+        let Request { checks, writes } = request;
+        if let Some(write) = writes.iter().find(|write| str::from_utf8(&write.value).is_err()) {
+            let why = format!("the value for {} is not UTF-8; stores keep text", write.key);
+            return Ok(Transact::Unavailable(why));
+        }
         for check in checks {
-            if !holds(&transaction, check)? {
-                return Ok(Applied::Conflict);
+            if !self.holds(check)? {
+                return Ok(Transact::Conflict);
             }
         }
-        let stamp = Moment::now().stamp();
         for write in writes {
-            put(&transaction, write, &stamp)?;
+            self.put(write, stamp)?;
         }
-        Ok(match transaction.commit() {
-            Ok(()) => Applied::Done(writes.iter().map(|write| version(&write.value)).collect()),
-            Err(error) => Applied::Doubt(error),
+        Ok(Transact::Applied(writes.iter().map(|write| version(&write.value)).collect()))
+    }
+
+    fn holds(&self, check: &Check) -> rusqlite::Result<bool> {
+        let select = "SELECT value FROM leasehold_kv WHERE key = ?";
+        let mut select = self.connection.prepare_cached(select)?;
+        let mut rows = select.query([&check.key])?;
+        Ok(match (rows.next()?, check.expect) {
+            (None, Expect::Absent) => true,
+            (Some(row), Expect::Version(expected)) => version(&bytes(row.get_ref(0)?)) == expected,
+            _ => false,
         })
+    }
+
+    /// Writes over whatever is there. The write lock is held since the start of the transaction, so
+    /// what the checks saw still is.
+    fn put(&self, Write { key, value }: &Write, stamp: &Stamp) -> rusqlite::Result<()> {
+        const UPDATE: &str =
+            "UPDATE leasehold_kv SET value = ?2, written = ?3, boot = ?4 WHERE key = ?1";
+        const INSERT: &str =
+            "INSERT INTO leasehold_kv (key, value, written, boot) VALUES (?1, ?2, ?3, ?4)";
+        let value = ToSqlOutput::Borrowed(ValueRef::Text(value));
+        let row = params![key, value, stamp.written_ms, stamp.boot];
+        let changed = match self.connection.prepare_cached(UPDATE)?.execute(row)? {
+            0 => self.connection.prepare_cached(INSERT)?.execute(row)?,
+            changed => changed,
+        };
+        if changed == 1 { Ok(()) } else { Err(rusqlite::Error::StatementChangedRows(changed)) }
+    }
+
+    fn execute(&self, statement: &str) -> rusqlite::Result<()> {
+        self.connection.prepare_cached(statement)?.execute([]).map(drop)
     }
 
     /// What an error before the commit means; the transaction has been rolled back.
@@ -171,56 +245,21 @@ impl Drop for Database {
     }
 }
 
-enum Applied {
-    Done(Vec<Version>),
-    Conflict,
-    /// The commit failed.
-    Doubt(rusqlite::Error),
-}
-
-fn holds(connection: &Connection, check: &Check) -> rusqlite::Result<bool> {
-    Ok(match (value(connection, &check.key)?, check.expect) {
-        (None, Expect::Absent) => true,
-        (Some(value), Expect::Version(expected)) => version(&value) == expected,
-        _ => false,
-    })
-}
-
-/// Writes over the value that this transaction sees. The write lock is held since its start, so
-/// the checks still hold; the swap names the old value all the same, as on every other engine.
-fn put(connection: &Connection, write: &Write, stamp: &Stamp) -> rusqlite::Result<()> {
-    let new = text(&write.value);
-    let changed = match value(connection, &write.key)? {
-        None => connection.execute(
-            "INSERT INTO leasehold_kv (key, value, written, boot) VALUES (?, ?, ?, ?)",
-            params![write.key, new, stamp.written_ms, stamp.boot],
-        )?,
-        Some(old) => connection.execute(
-            "UPDATE leasehold_kv SET value = :new, written = :written, boot = :boot WHERE key = :key AND value = :old",
-            named_params! {
-                ":key": write.key, ":old": text(&old),
-                ":new": new, ":written": stamp.written_ms, ":boot": stamp.boot,
-            },
-        )?,
-    };
-    if changed == 1 { Ok(()) } else { Err(rusqlite::Error::StatementChangedRows(changed)) }
-}
-
-fn value(connection: &Connection, key: &str) -> rusqlite::Result<Option<Vec<u8>>> {
-    connection
-        .query_row("SELECT value FROM leasehold_kv WHERE key = ?", [key], |row| {
-            Ok(bytes(row.get_ref(0)?))
-        })
-        .optional()
+/// Nothing of any request has been applied.
+enum Failed {
+    /// All for the same reason.
+    All(Trouble),
+    /// One of them; nobody knows about the others.
+    One(Trouble),
 }
 
 /// The bytes of a value, also of one that was put there by hand.
-fn bytes(value: ValueRef<'_>) -> Vec<u8> {
+fn bytes(value: ValueRef<'_>) -> Cow<'_, [u8]> {
     match value {
-        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.to_vec(),
-        ValueRef::Integer(number) => number.to_string().into_bytes(),
-        ValueRef::Real(number) => number.to_string().into_bytes(),
-        ValueRef::Null => Vec::new(),
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.into(),
+        ValueRef::Integer(number) => number.to_string().into_bytes().into(),
+        ValueRef::Real(number) => number.to_string().into_bytes().into(),
+        ValueRef::Null => Cow::default(),
     }
 }
 
@@ -230,11 +269,6 @@ fn stamp(written: ValueRef<'_>, boot: ValueRef<'_>) -> Stamp {
         (Ok(written_ms), Ok(boot)) => Stamp { written_ms, boot: boot.to_owned() },
         _ => Stamp::UNKNOWN,
     }
-}
-
-/// Binds bytes as TEXT without asking whether they are UTF-8: an old value may not be.
-fn text(bytes: &[u8]) -> ToSqlOutput<'_> {
-    ToSqlOutput::Borrowed(ValueRef::Text(bytes))
 }
 
 /// The nonce in every value makes the value, and so its digest, unique in the key's life.

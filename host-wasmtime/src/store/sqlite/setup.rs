@@ -45,7 +45,7 @@ pub(super) fn open(path: &Path, options: &Options) -> Result<Database, OpenError
             path.display()
         )));
     }
-    prepare(&mut connection, path)?;
+    prepare(&mut connection, path, options)?;
     let files = Files::of(path, &canonical).map_err(|error| unreachable(path, &error))?;
     if files.database() != opened {
         return Err(OpenError::Unreachable(format!(
@@ -150,9 +150,10 @@ fn connect(path: &Path, options: &Options) -> rusqlite::Result<Connection> {
 }
 
 /// Nothing is written before all that is there has been found fit.
-fn prepare(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
+fn prepare(connection: &mut Connection, path: &Path, options: &Options) -> Result<(), OpenError> {
     let found = look(connection, path)?;
-    patiently(|| sync_every_commit(connection)).map_err(|error| explain(path, &error))?;
+    let synchronous = if options.unsafe_no_sync { "OFF" } else { "FULL" };
+    patiently(|| synchronize(connection, synchronous)).map_err(|error| explain(path, &error))?;
     let mode = patiently(|| {
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))
     });
@@ -195,9 +196,9 @@ fn look(connection: &Connection, path: &Path) -> Result<Found, OpenError> {
     Ok(found)
 }
 
-/// A term that a power cut takes back is a second holder.
-fn sync_every_commit(connection: &Connection) -> rusqlite::Result<()> {
-    connection.pragma_update(None, "synchronous", "FULL")?;
+/// A term that a power cut takes back is a second holder, hence FULL unless the user takes the risk.
+fn synchronize(connection: &Connection, synchronous: &str) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "synchronous", synchronous)?;
     connection.pragma_update(None, "fullfsync", true)?;
     connection.pragma_update(None, "checkpoint_fullfsync", true)
 }

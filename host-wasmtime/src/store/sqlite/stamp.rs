@@ -76,10 +76,11 @@ fn split(boot: &str) -> Option<(&str, &str)> {
 
 #[cfg(target_os = "linux")]
 mod kernel {
-    use std::fs;
+    use std::fs::File;
+    use std::io::Read as _;
     use std::path::Path;
 
-    use rustix::fs::{PROC_SUPER_MAGIC, statfs};
+    use rustix::fs::{PROC_SUPER_MAGIC, fstatfs, readlink};
     use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
 
     use super::{Moment, NS_PER_MS, split};
@@ -98,13 +99,25 @@ mod kernel {
     /// Empty unless the kernel itself says it. systemd-nspawn and LXC mount a boot id of the
     /// container's own over the kernel's: by it, the living on the same kernel would pass for dead.
     pub(super) fn boot(boot_id: &Path) -> String {
-        if !statfs(boot_id).is_ok_and(|statfs| statfs.f_type == PROC_SUPER_MAGIC) {
-            return String::new();
+        kernels_own(boot_id)
+            .and_then(|id| {
+                let namespace = readlink("/proc/self/ns/time", Vec::with_capacity(64)).ok()?;
+                let boot = [id.trim(), "/", namespace.to_str().ok()?].concat();
+                split(&boot).is_some().then_some(boot)
+            })
+            .unwrap_or_default()
+    }
+
+    /// What a file of the kernel says, in one read: it is asked at every write.
+    fn kernels_own(path: &Path) -> Option<String> {
+        let mut file = File::open(path).ok()?;
+        if fstatfs(&file).ok()?.f_type != PROC_SUPER_MAGIC {
+            return None;
         }
-        let id = fs::read_to_string(boot_id).unwrap_or_default();
-        let namespace = fs::read_link("/proc/self/ns/time").unwrap_or_default();
-        let boot = format!("{}/{}", id.trim(), namespace.display());
-        if split(&boot).is_some() { boot } else { String::new() }
+        let mut text = vec![0; 64];
+        let length = file.read(&mut text).ok()?;
+        text.truncate(length);
+        String::from_utf8(text).ok()
     }
 
     /// Zero for what is before the boot.
