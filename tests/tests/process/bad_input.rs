@@ -169,7 +169,7 @@ fn a_bad_command_line_is_refused() {
         (&["run", LEASE, "echo", "ran"], "Usage: leasehold run [OPTIONS] <NAME> -- <COMMAND>..."),
         (&["run", LEASE, "--forever", "--", "echo", "ran"], "unexpected argument '--forever'"),
         (&["run", LEASE, "--wait", "1s", "--no-wait", "--", "echo", "ran"], "cannot be used with"),
-        (&["status"], "Usage: leasehold status <NAME>"),
+        (&["handoff", LEASE], "--to <HOLDER>"),
         (&["fence", "check"], "unrecognized subcommand 'check'"),
     ];
     for (line, telling) in cases {

@@ -31,7 +31,7 @@ fn a_hand_off_goes_to_the_one_named_and_passes_the_others_by() {
         "state": "held", "holder": "web-2", "term": "2", "ttl_ms": 9000,
     });
     assert_eq!(handed.json(), expected);
-    holder.end().expect(120, "lost: asked to hand it over");
+    holder.end().expect(120, "asked to hand over");
     assert!(!third.stderr().contains("acquired"), "{}", third.stderr());
     fs::write(scene.path("go"), "").unwrap();
     heir.end().expect(0, "acquired, term 2");
@@ -47,7 +47,7 @@ fn a_wish_for_somebody_who_does_not_wait_leaves_the_lease_to_everybody() {
     let handed = operate(&scene, "handoff", &["--to", "web-2", "--wait", "100ms"]);
     handed.expect(124, "not handed over within --wait: see whether web-2 is waiting for it");
     assert!(handed.stdout.starts_with("job: "), "it says how it stands: {handed:?}");
-    lost(holder, "lost: asked to hand it over");
+    lost(holder, "asked to hand over");
     other.end().expect(0, "acquired, term 2");
 }
 
@@ -59,7 +59,7 @@ fn a_wish_is_written_and_not_waited_for_unless_one_asks_for_that() {
     let asked = operate(&scene, "handoff", &["--to", "web-2"]);
     asked.expect(0, "");
     assert!(asked.stdout.starts_with("job: web-1, term 1, is asked to hand over to web-2"));
-    lost(holder, "lost: asked to hand it over");
+    lost(holder, "asked to hand over");
     heir.end().expect(0, "acquired, term 2");
 }
 
