@@ -22,7 +22,7 @@ type Outcome<T = ()> = Result<T, Error>;
 
 const USAGE: &str = "\
 cargo xtask build            the component, then the command target/debug/leasehold
-cargo xtask demo [--json]    two contenders, two failures, no wrong payment; under a minute
+cargo xtask demo [--json]    two contenders pay invoices while everything goes wrong; under a minute
 cargo xtask test [STAGE...]  all stages in order, or those named
 cargo xtask sim ARGUMENT...  the simulator: run, seed, layers, mutants; without a word, its help
 cargo xtask bench [exact]    what a decision costs; exact: only what repeats, within its limits";

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,8 @@ use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_
 
 use crate::Outcome;
 
+/// The longest wait for anything; a takeover takes little more than the ttl.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
 /// How often a wait looks again.
 const POLL: Duration = Duration::from_millis(5);
 
@@ -47,7 +50,11 @@ impl Drop for Nursery {
 pub(crate) struct Process {
     pub(crate) name: String,
     child: Child,
+    words: Words,
 }
+
+/// Every line that a process has said.
+type Words = Arc<Mutex<Vec<String>>>;
 
 impl Process {
     pub(crate) fn start(name: &str, command: &mut Command) -> Outcome<Self> {
@@ -57,13 +64,14 @@ impl Process {
             .stderr(Stdio::piped())
             .spawn()
             .map_err(|error| format!("{}: {error}", command.get_program().display()))?;
+        let words = Words::default();
         if let Some(stdout) = child.stdout.take() {
-            pass_on(name, stdout);
+            pass_on(name, stdout, &words);
         }
         if let Some(stderr) = child.stderr.take() {
-            pass_on(name, stderr);
+            pass_on(name, stderr, &words);
         }
-        Ok(Self { name: name.to_owned(), child })
+        Ok(Self { name: name.to_owned(), child, words })
     }
 
     pub(crate) fn pid(&self) -> Pid {
@@ -78,6 +86,14 @@ impl Process {
         }
     }
 
+    /// Waits until it has said this.
+    pub(crate) fn says(&mut self, what: &str) -> Outcome {
+        until(&format!("{} to say {what:?}", self.name), PATIENCE, || {
+            let said = lines(&self.words).iter().any(|line| line.contains(what));
+            if said { Ok(Some(())) } else { self.is_alive().map(|()| None) }
+        })
+    }
+
     /// Writes a line to its stdin.
     pub(crate) fn tell(&mut self, line: &str) -> Outcome {
         let stdin = self.child.stdin.as_mut().ok_or("the process has no stdin")?;
@@ -90,25 +106,34 @@ impl Process {
 
     /// How it ended, waited for.
     pub(crate) fn end(&mut self, limit: Duration) -> Outcome<ExitStatus> {
-        let Self { name, child } = self;
+        let Self { name, child, .. } = self;
         until(&format!("{name} to end"), limit, || Ok(child.try_wait()?))
     }
 }
 
 /// The lines of a process come out whole, and never keep it waiting for us.
-fn pass_on(name: &str, output: impl Read + Send + 'static) {
-    let name = name.to_owned();
+fn pass_on(name: &str, output: impl Read + Send + 'static, words: &Words) {
+    let (name, words) = (name.to_owned(), Arc::clone(words));
     thread::spawn(move || {
         for line in BufReader::new(output).lines().map_while(Result::ok) {
             eprintln!("    {name} | {line}");
+            lines(&words).push(line);
         }
     });
 }
 
-/// A process and everything below it.
+fn lines(words: &Words) -> MutexGuard<'_, Vec<String>> {
+    words.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A process, and what is below it.
 pub(crate) struct Tree(Vec<Pid>);
 
 impl Tree {
+    pub(crate) fn only(process: Pid) -> Self {
+        Self(vec![process])
+    }
+
     /// Top first: what watches others sleeps before those that it watches.
     pub(crate) fn of(root: Pid) -> Self {
         Self(std::iter::once(root).chain(below(root)).collect())

@@ -3,24 +3,21 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::ledger::{Job, Ledger, Payment, Refusal};
+use super::history::Repeat;
+use super::ledger::{Job, Payment, Refusal};
+use super::stage::Stage;
+use super::story::Story;
 use crate::Outcome;
-
-/// A failure that made another contender the holder.
-pub(crate) struct Takeover {
-    /// The term of the new holder.
-    pub(crate) term: i64,
-    /// When the old holder failed.
-    pub(crate) failed_at_ns: i64,
-    /// Whether the old holder's command, which was to be ended, still ran under the new one.
-    pub(crate) outlived: bool,
-}
 
 pub(crate) struct Report {
     holders: Vec<Holder>,
     refusals: Vec<Refusal>,
     takeovers: usize,
     takeover_ms: Vec<i64>,
+    handoffs: usize,
+    outages_survived: usize,
+    starts_in_outages: usize,
+    restores_healed: usize,
     stale_writes_accepted: usize,
     duplicate_payments: usize,
     missing_payments: i64,
@@ -30,48 +27,74 @@ pub(crate) struct Report {
 /// A holder acts from the start of its command to its last payment that was accepted.
 struct Holder {
     job: Job,
+    /// Why it became the holder.
+    cause: &'static str,
     payments: usize,
     last_ns: i64,
 }
 
 impl Report {
-    pub(crate) fn read(ledger: &Ledger, takeovers: Vec<Takeover>) -> Outcome<Self> {
-        let payments = ledger.payments()?;
-        let holders: Vec<Holder> =
-            ledger.jobs()?.into_iter().map(|job| Holder::new(job, &payments)).collect();
-        let takeover_ms = holders.iter().filter_map(|holder| {
-            let cause = takeovers.iter().find(|takeover| takeover.term == holder.job.term)?;
-            Some((holder.job.started_ns - cause.failed_at_ns) / 1_000_000)
-        });
-        let in_turn =
-            |pair: &[Holder]| matches!(pair, [one, next] if one.last_ns < next.job.started_ns);
-        let outlived = takeovers.iter().filter(|takeover| takeover.outlived).count();
+    pub(crate) fn read(stage: &Stage, story: &Story) -> Outcome<Self> {
+        let history = stage.history()?;
+        let payments = stage.ledger.payments()?;
+        let jobs = stage.ledger.jobs()?;
+        let handed_over = history.handed_over();
+        let handoffs = jobs.iter().filter(|job| handed_over.contains(&job.term)).count();
+        let takeover_ms = jobs
+            .iter()
+            .filter_map(|job| Some((job.started_ns - story.takeover(job)?.since_ns) / 1_000_000));
+        let healed = |repeat: &Repeat<'_>| {
+            jobs.iter().all(|job| job.token != repeat.token)
+                && jobs.iter().any(|job| job.term > repeat.highest_term)
+        };
+        let in_outage =
+            |job: &&Job| story.outages.iter().any(|outage| outage.covers(job.started_ns));
+        let cause = |job: &Job| match story.takeover(job) {
+            Some(takeover) => takeover.cause,
+            None if handed_over.contains(&job.term) => "handed over",
+            None => "",
+        };
         let paid: BTreeSet<&str> =
             payments.iter().map(|payment| payment.invoice.as_str()).collect();
+        let next_term = |pair: &[Job]| matches!(pair, [one, next] if one.term < next.term);
+        let takeovers = jobs.windows(2).filter(|pair| next_term(pair)).count() - handoffs;
+        let takeover_ms = takeover_ms.collect();
+        let starts_in_outages = jobs.iter().filter(in_outage).count();
+        let restores_healed = history.repeats().into_iter().filter(healed).count();
+        let holders: Vec<Holder> =
+            jobs.into_iter().map(|job| Holder::new(cause(&job), job, &payments)).collect();
+        let overlap =
+            |pair: &[Holder]| matches!(pair, [one, next] if one.last_ns >= next.job.started_ns);
         Ok(Self {
-            takeovers: holders
-                .windows(2)
-                .filter(|pair| pair[0].job.term < pair[1].job.term)
-                .count(),
-            takeover_ms: takeover_ms.collect(),
+            takeovers,
+            takeover_ms,
+            handoffs,
+            outages_survived: story.outages.iter().filter(|it| history.survived(it.to_ns)).count(),
+            starts_in_outages,
+            restores_healed,
             stale_writes_accepted: stale(&payments),
             duplicate_payments: payments.len() - paid.len(),
-            missing_payments: ledger.missing_payments()?,
-            overlaps: holders.windows(2).filter(|pair| !in_turn(pair)).count() + outlived,
-            refusals: ledger.refusals()?,
+            missing_payments: stage.ledger.missing_payments()?,
+            overlaps: holders.windows(2).filter(|pair| overlap(pair)).count() + story.outlived,
+            refusals: stage.ledger.refusals()?,
             holders,
         })
     }
 
-    /// An error if a payment is missing, doubled or stale, or two holders overlap.
+    /// An error if a payment is missing, doubled or stale, if two holders overlap, or if a scene
+    /// did not show what it is there for.
     pub(crate) fn verdict(&self) -> Outcome {
         let wrong = [
             ("payments are missing", self.missing_payments != 0),
             ("payments were made twice", self.duplicate_payments != 0),
             ("stale payments were accepted", self.stale_writes_accepted != 0),
             ("two holders overlap", self.overlaps != 0),
-            ("there were not two takeovers", self.takeovers != 2),
-            ("no two stale payments were refused", self.stale_writes_refused() < 2),
+            ("there were not five takeovers", self.takeovers != 5 || self.takeover_ms.len() != 5),
+            ("there was not one hand-off", self.handoffs != 1),
+            ("not three stale payments were refused", self.stale_writes_refused() != 3),
+            ("not one of the outages was survived", self.outages_survived != 1),
+            ("a command started without the store", self.starts_in_outages != 0),
+            ("the restore did not heal", self.restores_healed != 1),
         ];
         let wrong: Vec<&str> =
             wrong.into_iter().filter(|(_, is_wrong)| *is_wrong).map(|(what, _)| what).collect();
@@ -80,19 +103,20 @@ impl Report {
 
     /// One line.
     pub(crate) fn json(&self) -> String {
-        format!(
-            "{{\"takeovers\":{},\"stale_writes_refused\":{},\"stale_writes_accepted\":{},\
-             \"duplicate_payments\":{},\"missing_payments\":{},\"overlaps\":{},\
-             \"takeover_ms\":{:?}}}",
-            self.takeovers,
-            self.stale_writes_refused(),
-            self.stale_writes_accepted,
-            self.duplicate_payments,
-            self.missing_payments,
-            self.overlaps,
-            self.takeover_ms,
-        )
-        .replace(", ", ",")
+        serde_json::json!({
+            "takeovers": self.takeovers,
+            "takeover_ms": self.takeover_ms,
+            "handoffs": self.handoffs,
+            "outages_survived": self.outages_survived,
+            "starts_in_outages": self.starts_in_outages,
+            "restores_healed": self.restores_healed,
+            "stale_writes_refused": self.stale_writes_refused(),
+            "stale_writes_accepted": self.stale_writes_accepted,
+            "duplicate_payments": self.duplicate_payments,
+            "missing_payments": self.missing_payments,
+            "overlaps": self.overlaps,
+        })
+        .to_string()
     }
 
     fn stale_writes_refused(&self) -> usize {
@@ -106,12 +130,13 @@ impl Report {
 }
 
 impl Holder {
-    fn new(job: Job, payments: &[Payment]) -> Self {
+    fn new(cause: &'static str, job: Job, payments: &[Payment]) -> Self {
         let own = payments.iter().filter(|payment| payment.term == job.term);
         Self {
             payments: own.clone().count(),
             last_ns: own.map(|payment| payment.paid_ns).max().unwrap_or(job.started_ns),
             job,
+            cause,
         }
     }
 }
@@ -129,26 +154,38 @@ fn stale(payments: &[Payment]) -> usize {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "term  holder  leads from  last payment  payments")?;
-        for Holder { job, payments, last_ns } in &self.holders {
-            let (from, to) = (self.since_start(job.started_ns), self.since_start(*last_ns));
-            writeln!(f, "{:>4}  {:<6}  {from:>10}  {to:>12}  {payments:>8}", job.term, job.holder)?;
+        writeln!(f, "term  holder  leads from  last payment  payments  after")?;
+        for Holder { job: Job { term, holder, started_ns, .. }, cause, payments, last_ns } in
+            &self.holders
+        {
+            let (from, to) = (self.since_start(*started_ns), self.since_start(*last_ns));
+            let line =
+                format!("{term:>4}  {holder:<6}  {from:>10}  {to:>12}  {payments:>8}  {cause}");
+            writeln!(f, "{}", line.trim_end())?;
         }
-        writeln!(f, "\nrefused at  term  holder  payment     verdict")?;
+        writeln!(f, "\nrefused at  term  holder  payment      verdict")?;
         for Refusal { invoice, term, holder, verdict, at_ns } in &self.refusals {
             let at = self.since_start(*at_ns);
-            writeln!(f, "{at:>10}  {term:>4}  {holder:<6}  {invoice:<10}  {verdict}")?;
+            writeln!(f, "{at:>10}  {term:>4}  {holder:<6}  {invoice:<11}  {verdict}")?;
         }
         let paid: usize = self.holders.iter().map(|holder| holder.payments).sum();
-        writeln!(
-            f,
-            "\n{paid} payments; missing {}, made twice {}, stale {}, overlaps {}; takeovers after {:?} ms",
-            self.missing_payments,
-            self.duplicate_payments,
-            self.stale_writes_accepted,
-            self.overlaps,
-            self.takeover_ms,
-        )
+        let facts = [
+            ("payments made twice", self.duplicate_payments),
+            ("payments accepted too late", self.stale_writes_accepted),
+            ("overlaps of two holders", self.overlaps),
+            ("hand-offs, without waiting for a lease to run out", self.handoffs),
+            ("outages of the store that a holder survived", self.outages_survived),
+            ("commands that started in an outage", self.starts_in_outages),
+            (
+                "restores healed: a used term given out, and no command under it",
+                self.restores_healed,
+            ),
+        ];
+        writeln!(f, "\n{paid:>4}  payments\n{:>4}  payments missing", self.missing_payments)?;
+        for (what, count) in facts {
+            writeln!(f, "{count:>4}  {what}")?;
+        }
+        writeln!(f, "{:>4}  takeovers, after {:?} ms", self.takeovers, self.takeover_ms)
     }
 }
 
