@@ -24,13 +24,26 @@ const TRIES: usize = 8;
 /// Before a store that did not decide, or lost its answer, is asked again.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What the record's holder begins with where it is an operator; an asker leaves no trace of it.
+/// What comes before the operator's label in a record that it wrote. An asker's stays out of it.
 const FORCED: &str = "forced";
 const INIT: &str = "init";
 const ASKED: &str = "asked";
 
 /// One operator at a store; it never holds a lease. To be used in a tokio runtime with time
 /// enabled. A store that hangs keeps a verb waiting, and dropping the verb cancels nothing.
+///
+/// ```no_run
+/// use leasehold_host::operator::Operator;
+/// use leasehold_host::store;
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let store = store::open("sqlite:leases.db")?;
+/// let operator = Operator::new(&*store, "ops@desk")?;
+/// let forced = operator.force("settlement", "stuck since noon", "web-1").await?;
+/// println!("{} has lost it; others wait {:?}", forced.ended.holder, forced.now.ttl);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Operator<'a> {
     store: &'a dyn Store,
     who: String,
@@ -199,7 +212,11 @@ impl<'a> Operator<'a> {
                 return Ok(Written::clone(written));
             }
             let signature = self.signature(&signed)?;
-            let value = draft(record.as_ref(), signature)?;
+            let value = draft(record.as_ref(), signature).map_err(|error| match in_doubt {
+                // What forbids it now may have followed from the write itself.
+                Some(_) => OperatorError::InDoubt(error.to_string()),
+                None => error,
+            })?;
             attempts.push(signature.attempt);
             let written = Written {
                 before: record.as_ref().map(Snapshot::of),
@@ -219,7 +236,8 @@ impl<'a> Operator<'a> {
         Err(match (in_doubt, trouble) {
             (None, None) => OperatorError::KeepsChanging,
             (None, Some(why)) => OperatorError::Unavailable(why),
-            (Some(_), why) => OperatorError::InDoubt(why.unwrap_or("it keeps changing".to_owned())),
+            (Some(_), Some(why)) => OperatorError::InDoubt(why),
+            (Some(_), None) => OperatorError::InDoubt("the record keeps changing".to_owned()),
         })
     }
 
@@ -269,7 +287,7 @@ impl Snapshot {
         }
     }
 
-    /// Whether `who`, a label or an instance, wrote it.
+    /// Whether the record is by `who`, a label or an instance.
     #[must_use]
     pub fn is_by(&self, who: Label<'_>) -> bool {
         let holder = Label::new(&self.holder);
@@ -370,13 +388,13 @@ impl fmt::Display for Refusal {
             ),
             Self::OtherHolder(found) => write!(
                 f,
-                "the lease is not theirs: the record is by {}, term {}; look at it again before you \
-                 end somebody",
+                "the lease is not theirs: the record is by {}, term {}; look at it again before \
+                 you end somebody",
                 found.holder, found.token.term
             ),
             Self::Exists(found) => write!(
                 f,
-                "there is a record, {} by {}, term {}: what is not lost is left as it is",
+                "there is a record, {} by {}, term {}: it is not lost, and left as it is",
                 found.state.as_str(),
                 found.holder,
                 found.token.term
@@ -514,10 +532,14 @@ mod tests {
         Operator::new(store, "ops@desk").unwrap()
     }
 
+    fn sendable<T: Send>(verb: T) -> T {
+        verb
+    }
+
     #[tokio::test]
     async fn a_wish_changes_nothing_but_the_wish() {
         let store = held_store([]).await;
-        let asked = operator(&store).ask("job", "web-2").await.unwrap();
+        let asked = sendable(operator(&store).ask("job", "web-2")).await.unwrap();
         assert_eq!((asked.holder.as_str(), asked.ttl), ("web-1", TTL));
         let value = value(&store).await;
         let record = record::decode(&value).unwrap();
@@ -531,7 +553,8 @@ mod tests {
     #[tokio::test]
     async fn force_ends_the_holder_under_a_term_of_its_own_and_keeps_the_old_ttl() {
         let store = held_store([]).await;
-        let forced = operator(&store).force("job", "stuck", "web-1").await.unwrap();
+        let operator = operator(&store);
+        let forced = sendable(operator.force("job", "stuck", "web-1")).await.unwrap();
         assert_eq!(forced.ended.holder, "web-1");
         assert_eq!((forced.now.state, forced.now.ttl), (Kind::Offered, TTL));
         assert_eq!(
@@ -604,6 +627,14 @@ mod tests {
             let asked = operator(&store).ask("job", "web-2").await.unwrap();
             assert_eq!(asked.holder, "web-1");
         }
+    }
+
+    #[tokio::test]
+    async fn what_forbids_a_write_in_doubt_leaves_the_doubt() {
+        let store = held_store([Fate::AnswerLost(Some(won_by_web_2))]).await;
+        let error = operator(&store).force("job", "stuck", "web-1").await.unwrap_err();
+        let OperatorError::InDoubt(why) = &error else { panic!("{error:?}") };
+        assert!(why.contains("the record is by web-2"), "{why}");
     }
 
     #[tokio::test]

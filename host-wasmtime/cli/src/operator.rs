@@ -35,7 +35,7 @@ async fn hand_off(options: &Handoff, place: &Place, to: Label<'_>) -> Result<Exi
         let why = "nobody is there to hand it over, and whoever waits takes it";
         return Err(Failure::new(exit::REFUSED, format!("{name}: {}: {why}", before.words)));
     }
-    let report = |seen: &Seen, asked: bool, handed_over: bool, words: &str| {
+    let report = |record: &Snapshot, asked: bool, handed_over: bool, words: &str| {
         if !options.json {
             return print(format!("{name}: {words}"));
         }
@@ -45,10 +45,10 @@ async fn hand_off(options: &Handoff, place: &Place, to: Label<'_>) -> Result<Exi
             "to": to.as_str(),
             "asked": asked,
             "handed_over": handed_over,
-            "state": seen.record.state.as_str(),
-            "holder": seen.record.holder,
-            "term": seen.record.token.term.to_string(),
-            "ttl_ms": milliseconds(seen.record.ttl),
+            "state": record.state.as_str(),
+            "holder": record.holder,
+            "term": record.token.term.to_string(),
+            "ttl_ms": milliseconds(record.ttl),
         }))
     };
     let asked = match operator(place, &this_user())?.ask(name, to.as_str()).await {
@@ -56,7 +56,7 @@ async fn hand_off(options: &Handoff, place: &Place, to: Label<'_>) -> Result<Exi
         Err(OperatorError::Refused(Refusal::Rule(rules::Refusal::AlreadyHolds))) => {
             let seen = look(place, name).await?;
             let words = format!("{}: {to} holds it already, nothing was changed", seen.words);
-            report(&seen, false, true, &words)?;
+            report(&seen.record, false, true, &words)?;
             return Ok(ExitCode::SUCCESS);
         }
         Err(error) => return Err(failure(name, error)),
@@ -69,7 +69,7 @@ async fn hand_off(options: &Handoff, place: &Place, to: Label<'_>) -> Result<Exi
         seconds(asked.ttl)
     );
     let Some(wait) = options.wait else {
-        report(&Seen::just_written(asked), true, false, &words)?;
+        report(&asked, true, false, &words)?;
         return Ok(ExitCode::SUCCESS);
     };
     say(format!("{name}: {words}"));
@@ -79,7 +79,7 @@ async fn hand_off(options: &Handoff, place: &Place, to: Label<'_>) -> Result<Exi
         Err(_) => look(place, name).await?,
     };
     let handed_over = seen.is_taken(&asked, to);
-    report(&seen, true, handed_over, &seen.words)?;
+    report(&seen.record, true, handed_over, &seen.words)?;
     if handed_over {
         return Ok(ExitCode::SUCCESS);
     }
@@ -260,10 +260,6 @@ struct Seen {
 }
 
 impl Seen {
-    fn just_written(record: Snapshot) -> Self {
-        Self { record, words: String::new(), has_run_out: false }
-    }
-
     /// Whether `to` acquired the lease after it was asked for; it may have ended since.
     fn is_taken(&self, asked: &Snapshot, to: Label<'_>) -> bool {
         self.record.token.term > asked.token.term && self.record.is_by(to)

@@ -100,7 +100,8 @@ pub(crate) struct Init {
     pub(crate) after: String,
 
     /// The ttl to note in the record; whoever acquires the lease brings its own.
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration, default_value = "15s")]
+    #[arg(long, value_name = "DURATION", default_value = "15s")]
+    #[arg(value_parser = humantime::parse_duration)]
     pub(crate) ttl: Duration,
 
     #[command(flatten)]
