@@ -137,6 +137,12 @@ fn a_job_in_the_background_that_reads_the_terminal_waits_for_it() {
     let cat = command(&terminal, "cat");
     let front = front(&terminal);
     until("the job to stop", || (front.is_stopped_now() && cat.is_stopped_now()).then_some(()));
+    // The shell hears of it a little later, and lets no job go on that it believes to be running.
+    until("the shell to know", || {
+        terminal.types("jobs; echo the\"\"se\n");
+        terminal.shows("these\r\n");
+        terminal.screen().contains("Stopped").then_some(())
+    });
     terminal.types("fg\n");
     terminal.shows("run job");
     until("the job to go on", || (!front.is_stopped_now()).then_some(()));

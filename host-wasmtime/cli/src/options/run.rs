@@ -32,7 +32,8 @@ pub(crate) struct Run {
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(crate) wait: Option<Duration>,
 
-    /// Do not wait for a living holder (exit 75). A dead one's lease is taken over.
+    /// Do not wait for a living holder (exit 75). A dead one's lease is taken over, and a store that
+    /// does not answer is given one ttl.
     #[arg(long, conflicts_with = "wait")]
     pub(crate) no_wait: bool,
 

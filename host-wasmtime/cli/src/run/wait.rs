@@ -20,7 +20,7 @@ impl Front {
     pub(super) async fn wait(&mut self) -> Result<Led, NotWon> {
         let name = self.plan.options.name.clone();
         let mut timer = Timer::new().map_err(broken)?;
-        let over = self.plan.options.wait.map(|wait| after(supervise::now(), wait));
+        let mut over = self.plan.options.wait.map(|wait| after(supervise::now(), wait));
         // Who gives no time at all still wants to know how things stand.
         let mut looked = false;
         let mut trouble: Option<String> = None;
@@ -95,7 +95,8 @@ impl Front {
                     looked = true;
                     let why = update.trouble.unwrap_or_else(|| "no answer in time".to_owned());
                     if self.plan.options.no_wait {
-                        return Err(down(&name, &why).into());
+                        // Not a living holder, but a store that is busy, perhaps.
+                        over = Some(after(supervise::now(), self.plan.options.ttl));
                     }
                     say(format!("{name}: the store does not answer: {why}; waiting"));
                     trouble = Some(why);
@@ -103,6 +104,7 @@ impl Front {
                 Event::StoreUp => {
                     say(format!("{name}: the store answers again"));
                     trouble = None;
+                    over = over.filter(|_| !self.plan.options.no_wait);
                 }
                 Event::StoreFault(fault @ StoreFault::WentBack { .. }) => {
                     say(format!("{name}: {fault}"));
