@@ -205,12 +205,13 @@ impl Wall {
     }
 
     fn run(&self, scene: &Scene, options: &[&str]) -> Started {
-        let mut run = scene.command(run_line(options, &TICKER));
-        run.env("LD_PRELOAD", &self.libraries)
-            .env("FAKETIME_TIMESTAMP_FILE", &self.file)
-            .env("FAKETIME_NO_CACHE", "1")
-            .env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
-        let run = scene.start(&mut through(&OWN_MEMORY, &run));
+        let preload = format!("LD_PRELOAD={}", self.libraries);
+        let file = format!("FAKETIME_TIMESTAMP_FILE={}", self.file.display());
+        let plain = ["FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1"];
+        // Set at last: the programs before it have the shared memory of all.
+        let wrapper = [&OWN_MEMORY[..], &["env", &preload, &file], &plain].concat();
+        let run = scene.command(run_line(options, &TICKER));
+        let run = scene.start(&mut through(&wrapper, &run));
         has_loaded(&run, "libfaketime.so");
         run
     }
