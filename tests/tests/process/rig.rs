@@ -161,8 +161,9 @@ impl Drop for Scene {
 
 /// The arguments of a `run` on the store of the scene.
 pub(crate) fn run_line<'a>(options: &[&'a str], command: &[&'a str]) -> Vec<&'a str> {
-    let fixed = ["run", LEASE, "--store", "./leases.db", "--ttl", "3s", "--grace", GRACE];
-    [&fixed, options, &["--"], command].concat()
+    let fixed = ["run", LEASE, "--store", "./leases.db", "--grace", GRACE];
+    let ttl: &[_] = if options.contains(&"--ttl") { &[] } else { &["--ttl", "3s"] };
+    [&fixed, ttl, options, &["--"], command].concat()
 }
 
 /// The same, started by a program like `unshare`, which becomes it or starts it.

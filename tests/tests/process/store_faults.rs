@@ -147,7 +147,7 @@ fn a_store_that_may_not_be_written_is_refused_and_stays() {
 fn a_store_on_a_disk_that_may_not_be_written_is_refused() {
     let scene = Scene::new();
     let disk = SmallDisk::mount(&scene);
-    let mount = |how: &str| assert_eq!(disk.sh(&format!("mount -o remount,{how} .")).code, 0);
+    let mount = |how: &str| assert_eq!(disk.sh(&format!("mount -o remount,bind,{how} .")).code, 0);
     mount("ro");
     disk.run(&["echo", "ran"]).end().expect(69, "mount its disk writable or name another file");
     mount("rw");
