@@ -41,6 +41,7 @@ fn a_wall_pushed_ahead_costs_its_holder_the_lease_once_and_then_it_is_won_again(
     let ended = holder.end();
     assert!(matches!(ended.code, 120 | 121), "{ended:?}");
     assert_eq!(ended.stderr.matches("lost: ").count(), 1, "{ended:?}");
+    assert!(!ended.stderr.contains("the keeper was gone"), "{ended:?}");
     ticks(&scene, 2);
     never_two_at_once(&scene);
     drop(rival);

@@ -97,7 +97,7 @@ fn without_a_proc_of_its_namespace_it_says_so_and_runs_nothing() {
     let scene = Scene::new();
     let run = scene.command(run_line(&[], &["echo", "ran"]));
     let ended = scene.start(&mut through(&CONTAINER[..4], &run)).end();
-    ended.expect(69, "/proc does not show this process; mount /proc of this pid namespace");
+    ended.expect(78, "/proc does not show this process; mount /proc of this pid namespace");
     assert_eq!(ended.stdout, "");
     assert!(!scene.store().path().exists());
 }

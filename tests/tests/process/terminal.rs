@@ -82,7 +82,8 @@ fn a_stopped_job_is_stopped_whole_and_goes_on_under_the_same_term() {
     let front = front(&terminal);
     terminal.types(Terminal::CTRL_Z);
     terminal.shows("Stopped");
-    assert!(front.is_stopped_now() && command.is_stopped_now());
+    let all_stopped = || front.is_stopped_now() && command.is_stopped_now();
+    until("all to stop", || all_stopped().then_some(()));
     terminal.types("fg\n");
     until("the front to go on", || (!front.is_stopped_now()).then_some(()));
     until("the command to go on", || (!command.is_stopped_now()).then_some(()));
@@ -188,9 +189,8 @@ fn a_shell_under_the_lease_controls_jobs_of_its_own() {
     command(&terminal, "sleep");
     terminal.types(Terminal::CTRL_Z);
     terminal.shows("Stopped");
-    terminal.types("kill -KILL %1; exit 9\n");
-    terminal.shows("exit");
-    terminal.types("exit 9\n");
+    terminal.types("kill -KILL %1; wait %1; exit 9\n");
+    terminal.shows("exit\r\n");
     terminal.expect(9);
 }
 

@@ -79,7 +79,14 @@ fn enough_descriptors() -> Result<(), Failure> {
 }
 
 fn start_keeper() -> Result<Keeper, Failure> {
-    Keeper::start().map_err(|error| broken(format!("the keeper cannot be started: {error}")))
+    Keeper::start().map_err(|error| {
+        let why = format!("the keeper cannot be started: {error}");
+        match error.kind() {
+            // Our own words: this is no place to run in.
+            std::io::ErrorKind::Other => Failure::configuration(why),
+            _ => broken(why),
+        }
+    })
 }
 
 impl Front {

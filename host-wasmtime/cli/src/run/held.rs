@@ -24,6 +24,10 @@ pub(super) struct Held {
     /// From `stop_at` to the death of the command, where the lease is given up on request: it
     /// is renewed meanwhile, and others wait for it.
     drain_ns: u64,
+    /// By when the command is ended.
+    end_by: Mono,
+    /// When that came closer by much: the keeper needs a moment to hear of it.
+    hastened_at: Mono,
     pub(super) lost: Option<Lost>,
 }
 
@@ -35,32 +39,44 @@ impl Held {
             valid_until: Mono(0),
             dead_by: Mono(0),
             drain_ns: u64::try_from(drain.as_nanos()).unwrap_or(u64::MAX),
+            end_by: Mono(0),
+            hastened_at: Mono(0),
             lost: None,
         };
-        held.renew(status);
+        held.renew(status, Mono(0));
         held
     }
 
-    pub(super) fn renew(&mut self, status: &Status) {
+    /// Takes note of what an update says, and of `lost`, which was set before.
+    pub(super) fn renew(&mut self, status: &Status, now: Mono) {
         let (Some(stop_at), Some(valid_until)) = (status.stop_at, status.valid_until) else {
             return;
         };
         self.stop_at = if self.lost.is_some() { self.stop_at.min(stop_at) } else { stop_at };
         self.valid_until = valid_until;
         self.dead_by = self.dead_by.max(valid_until);
+        let end_by = match self.lost {
+            Some(_) => self.valid_until.min(self.stop_at.after(self.drain_ns)),
+            None => self.valid_until,
+        };
+        if end_by.after(LAST_RESORT_NS) < self.end_by {
+            self.hastened_at = now;
+        }
+        self.end_by = end_by;
     }
 
     /// What the keeper has to know: stop when nothing may start any more, be dead before nothing
     /// may finish.
     pub(super) fn deadlines(&self) -> Deadlines {
         let kill_budget_ns = u64::try_from(KILL_BUDGET.as_nanos()).unwrap_or(0);
-        let kill_at = Mono(self.end_by().0.saturating_sub(kill_budget_ns));
+        let kill_at = Mono(self.end_by.0.saturating_sub(kill_budget_ns));
         Deadlines { term_at: self.stop_at, kill_at }
     }
 
     /// When a silent keeper has failed.
     pub(super) fn over_at(&self) -> Mono {
-        Mono(self.end_by().0.saturating_sub(LAST_RESORT_NS))
+        let regular = Mono(self.end_by.0.saturating_sub(LAST_RESORT_NS));
+        regular.max(self.hastened_at.after(LAST_RESORT_NS))
     }
 
     pub(super) fn is_lost_at_once(&self) -> bool {
@@ -70,14 +86,6 @@ impl Held {
     /// Whether the record asked for a hand-off, and nothing worse came.
     pub(super) fn is_asked_for(&self) -> bool {
         self.lost == Some(Lost::Demoted(Reason::Asked))
-    }
-
-    fn end_by(&self) -> Mono {
-        if self.lost.is_some() {
-            self.valid_until.min(self.stop_at.after(self.drain_ns))
-        } else {
-            self.valid_until
-        }
     }
 }
 
@@ -106,10 +114,10 @@ mod tests {
     #[test]
     fn a_renewal_moves_both_ends_and_one_that_comes_after_the_loss_moves_no_stop() {
         let mut held = held();
-        held.renew(&status(State::Leading, 150, 300));
+        held.renew(&status(State::Leading, 150, 300), Mono(90));
         assert_eq!((held.stop_at, held.valid_until), (Mono(150), Mono(300)));
         held.lost = Some(Lost::Demoted(Reason::DeadlinePassed));
-        held.renew(&status(State::Draining, 250, 400));
+        held.renew(&status(State::Draining, 250, 400), Mono(90));
         assert_eq!((held.stop_at, held.valid_until), (Mono(150), Mono(400)));
     }
 
@@ -119,9 +127,23 @@ mod tests {
         let mut held =
             Held::new(&status(State::Leading, 9 * second, 20 * second), Duration::from_secs(2));
         held.lost = Some(Lost::Demoted(Reason::Asked));
-        held.renew(&status(State::Draining, 5 * second, 30 * second));
+        held.renew(&status(State::Draining, 5 * second, 30 * second), Mono(5 * second));
         let Deadlines { term_at, kill_at } = held.deadlines();
         assert_eq!((term_at, kill_at), (Mono(5 * second), Mono(7 * second)));
         assert!(held.over_at() > kill_at);
+    }
+
+    #[test]
+    fn a_keeper_whose_end_comes_closer_gets_time_to_hear_of_it() {
+        let second = 1_000_000_000;
+        let mut held = Held::new(&status(State::Leading, 9 * second, 10 * second), Duration::ZERO);
+        assert_eq!(held.over_at(), Mono(10 * second - LAST_RESORT_NS));
+        let late = Mono(10 * second - 1);
+        held.renew(&status(State::Leading, 9 * second, 10 * second - 1), late);
+        assert_eq!(held.over_at(), Mono(10 * second - 1 - LAST_RESORT_NS), "clocks jitter");
+        let jumped = Mono(5 * second);
+        held.lost = Some(Lost::Demoted(Reason::DeadlinePassed));
+        held.renew(&status(State::Draining, jumped.0, jumped.0), jumped);
+        assert_eq!(held.over_at(), jumped.after(LAST_RESORT_NS));
     }
 }

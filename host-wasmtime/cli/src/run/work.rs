@@ -154,10 +154,14 @@ impl Front {
                         let to = to.map(|to| format!(" to {to}")).unwrap_or_default();
                         say(format!("{name}: asked to hand over{to}; the command is ended"));
                     }
-                    Event::Demoted { reason, .. } => {
+                    Event::Demoted { reason, token, .. } => {
                         held.lost = Some(Lost::Demoted(reason));
                         let why = trouble.unwrap_or_else(|| reason.to_string());
-                        say(format!("{name}: lost: {why}"));
+                        let advice = match reason {
+                            Reason::RecordGone => advise_init(name, token),
+                            _ => String::new(),
+                        };
+                        say(format!("{name}: lost: {why}{advice}"));
                     }
                     // Without a complaint the store did not answer, or somebody changed the record.
                     Event::RenewalLate { .. } => {
@@ -167,7 +171,7 @@ impl Front {
                     Event::StoreFault(fault) => say(format!("{name}: {fault}")),
                     _ => {}
                 }
-                held.renew(&status);
+                held.renew(&status, supervise::now());
             }
             Err(dead) => {
                 self.events.tell("lost", [("reason", json!(dead.to_string()))]);
@@ -197,6 +201,10 @@ struct Work {
 fn is_stuck(sent: &io::Result<()>) -> bool {
     let gone = [ErrorKind::BrokenPipe, ErrorKind::ConnectionReset, ErrorKind::NotConnected];
     sent.as_ref().is_err_and(|error| !gone.contains(&error.kind()))
+}
+
+fn advise_init(name: &str, token: Token) -> String {
+    format!("; if it is lost, `leasehold init {name} --after {token}` puts it back")
 }
 
 fn launch(plan: &Plan, place: &Place, token: Token) -> Launch {
