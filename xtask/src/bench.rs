@@ -1,4 +1,5 @@
-//! `cargo xtask bench`: what a decision costs, each figure beside something of its kind.
+//! `cargo xtask bench`: what decisions, renewals and the start of `run` cost, each figure beside
+//! something of its kind. Less is better, except per second.
 //!
 //! `target/bench/summary.json` has one object, of the figures by name:
 //! `{"unit": text, "ours": integer, "beside": integer or null, "ratio": text or null}`, where the
