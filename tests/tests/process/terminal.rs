@@ -189,9 +189,12 @@ fn a_shell_under_the_lease_controls_jobs_of_its_own() {
     command(&terminal, "sleep");
     terminal.types(Terminal::CTRL_Z);
     terminal.shows("Stopped");
-    terminal.types("kill -KILL %1; wait %1; exit 9\n");
-    terminal.shows("exit\r\n");
+    terminal.types("exit 9\n");
+    terminal.shows("There are stopped jobs");
+    terminal.types("exit 9\n");
     terminal.expect(9);
+    let sleeps = terminal.shell().tree().iter().any(|one| one.runs("sleep"));
+    assert!(!sleeps, "what it left behind is ended");
 }
 
 #[test]
