@@ -8,7 +8,7 @@ use std::time::Duration;
 use leasehold_core::record::Kind;
 use rustix::process::Signal;
 
-use crate::rig::{LEASE, Scene, TTL, now, run_line, signal, text, until};
+use crate::rig::{LEASE, Scene, TTL, now, run_line, signal, text, through, until};
 
 #[test]
 fn the_command_finds_its_lease_in_six_variables() {
@@ -68,6 +68,20 @@ fn a_stopped_command_hears_the_signal_that_is_passed_on() {
     let scene = Scene::new();
     let run = scene.run_sh(&[], "kill -STOP $$; exit 4");
     until("the command to stop", || run.tree().into_iter().find(|one| one.state == 'T'));
+    signal(run.front(), Signal::TERM);
+    assert_eq!(run.end().code, 143);
+}
+
+/// Whoever starts it may have signals blocked, and what is blocked is inherited.
+#[test]
+fn signals_that_were_blocked_at_the_start_are_heard() {
+    let scene = Scene::new();
+    let run = scene.command(run_line(&[], &["sleep", "1000"]));
+    let block = "import os, signal, sys\n\
+                 signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 32))\n\
+                 os.execv(sys.argv[1], sys.argv[1:])";
+    let run = scene.start(&mut through(&["python3", "-c", block], &run));
+    until("the command", || run.tree().into_iter().find(|one| one.runs("sleep")));
     signal(run.front(), Signal::TERM);
     assert_eq!(run.end().code, 143);
 }

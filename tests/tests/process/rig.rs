@@ -171,6 +171,12 @@ pub(crate) fn through(wrapper: &[&str], inner: &Command) -> Command {
     let (program, options) = wrapper.split_first().expect("a program");
     let mut command = Command::new(program);
     command.args(options).arg(inner.get_program()).args(inner.get_args());
+    inherit(&mut command, inner);
+    command
+}
+
+/// Gives a command the folder and the environment of another.
+fn inherit(command: &mut Command, inner: &Command) {
     command.current_dir(inner.get_current_dir().expect("the scene's folder"));
     for (name, value) in inner.get_envs() {
         match value {
@@ -178,7 +184,6 @@ pub(crate) fn through(wrapper: &[&str], inner: &Command) -> Command {
             None => command.env_remove(name),
         };
     }
-    command
 }
 
 /// A process that a test started, and what it has said so far.

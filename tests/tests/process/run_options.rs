@@ -8,7 +8,9 @@ use leasehold_core::record::Kind;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::rig::{LEASE, Scene, Started, TTL, freeze, now, run_line, signal, text, until, wake};
+use crate::rig::{
+    LEASE, Scene, Started, TTL, freeze, now, run_line, signal, text, through, until, wake,
+};
 
 /// Machines whose cron clocks differ by less do not run the command one after the other.
 #[test]
@@ -187,17 +189,9 @@ fn events_that_nobody_could_get_are_refused_before_anything_starts() {
 
 /// `leasehold run`, started by a shell with this redirection.
 fn in_shell(scene: &Scene, options: &[&str], command: &[&str], redirection: &str) -> Started {
-    let line = scene.command(run_line(options, command));
-    let mut shell = Command::new("bash");
-    shell.args(["-c", &format!("exec \"$@\" {redirection}"), "bash"]);
-    shell.arg(line.get_program()).args(line.get_args()).current_dir(scene.folder());
-    for (name, value) in line.get_envs() {
-        match value {
-            Some(value) => shell.env(name, value),
-            None => shell.env_remove(name),
-        };
-    }
-    scene.start(&mut shell)
+    let run = scene.command(run_line(options, command));
+    let line = format!("exec \"$@\" {redirection}");
+    scene.start(&mut through(&["bash", "-c", &line, "bash"], &run))
 }
 
 fn events(scene: &Scene) -> Vec<Value> {

@@ -57,6 +57,7 @@ impl From<Failure> for NotWon {
 }
 
 pub(super) fn run(plan: Plan) -> Result<ExitCode, Failure> {
+    supervise::unblock_signals().map_err(broken)?;
     enough_descriptors()?;
     // Before anything here makes a thread: the keeper lives as long as the thread that starts it.
     let keeper = start_keeper()?;

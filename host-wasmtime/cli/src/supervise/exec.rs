@@ -55,9 +55,8 @@ pub(super) fn face(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     let Ok(mut keeper) = handover::take_stdin() else {
         return started_by_hand();
     };
-    // Standard library: `exec` resets the signal mask and SIGPIPE. The keeper's handlers became
-    // the default at its own exec; what the user ignores (`nohup`) stays ignored. The socket is
-    // closed by a successful exec.
+    // The standard library resets SIGPIPE. The keeper's handlers became the default at its own
+    // exec; what the user ignores (`nohup`) stays ignored. A successful exec closes the socket.
     let error = Command::new(&program).args(args).exec();
     let (code, message) = explain(&program, &error);
     // A keeper that cannot be told still sees the exit code.

@@ -54,7 +54,8 @@ impl Keeper {
     /// No process or socket can be had, or `/proc` does not show this process.
     pub(crate) fn start() -> io::Result<Self> {
         tree::become_sub_reaper()?;
-        let spared = tree::descendants(getpid(), &[]);
+        let spared =
+            if tree::has_children() { tree::descendants(getpid(), &[]) } else { Vec::new() };
         let (child, requests) = super::start_face(super::KEEPER, |_| {})?;
         handover::give_stdin(&requests)?;
         requests.set_nonblocking(true)?;

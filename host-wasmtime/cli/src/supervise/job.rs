@@ -148,6 +148,9 @@ impl Job {
         // A dead exec face has closed its socket: the news of the start comes before the exit's.
         self.note_start();
         self.note_stop();
+        if self.lent && self.status.is_some() {
+            self.take_back();
+        }
         if let (None, Some(status), false) = (before, self.status, self.refused) {
             self.reports.push(Report::Exited { status, ended: self.ended, at: now });
         }
@@ -184,14 +187,6 @@ impl Job {
     }
 
     fn reap(&mut self) -> bool {
-        if self.lent && self.main.is_some_and(is_dead) {
-            // Before the command is reaped: with it may go the group through which this works.
-            self.take_back();
-        }
-        if self.lent {
-            // Not even orphans, lest the command be reaped with them unseen.
-            return true;
-        }
         let (main, mut status) = (self.main, self.status);
         let mut any = false;
         let left = tree::reap(|pid, how| {
@@ -256,7 +251,8 @@ impl Job {
     fn take_back(&mut self) {
         self.lent = false;
         if let Some(terminal) = &self.terminal {
-            terminal.take_back();
+            let tree = tree::descendants(getpid(), &[]);
+            terminal.take_back(|group| tree::has_group(&tree, group));
         }
     }
 
@@ -296,11 +292,6 @@ impl Job {
         let group = self.main.filter(|&main| self.status.is_none() || tree::has_group(&tree, main));
         tree::kill(&tree, group);
     }
-}
-
-fn is_dead(child: Pid) -> bool {
-    let peek = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    !matches!(waitid(WaitId::Pid(child), peek), Ok(None))
 }
 
 /// The signal that stopped it since this was last asked.

@@ -20,6 +20,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode};
 
 use leasehold_core::time::Mono;
+use nix::sys::signal::SigSet;
 
 mod clock;
 mod exec;
@@ -135,6 +136,12 @@ pub(crate) fn stop_ourselves() -> bool {
     use rustix::process::{Signal, kill_current_process_group};
     // The whole group: a shell sees its job stopped only when the process that it started is.
     !tree::group_is_orphaned() && kill_current_process_group(Signal::STOP).is_ok()
+}
+
+/// Hears again what whoever started this process left blocked, for it and for all that it starts.
+/// Call it before the process makes a thread.
+pub(crate) fn unblock_signals() -> io::Result<()> {
+    Ok(SigSet::all().thread_unblock()?)
 }
 
 /// The signals that this process ignores: bit N-1 for signal N. None where `/proc` is missing.

@@ -4,14 +4,12 @@
 //! command that does not. A command that reads the terminal, or sets it, is stopped by the kernel
 //! for doing so in the background; then it gets the foreground and goes on. From there on the
 //! terminal's keys are the command's own.
-//!
-//! A process in the background that moves the foreground is stopped (SIGTTOU), unless it ignores
-//! or blocks that signal, which takes `unsafe`. So the keeper, whose own group never is the
-//! foreground, joins the group that is for the moment of the change.
 
 use std::fs::{File, OpenOptions};
+use std::io;
 
-use rustix::process::{Pid, setpgid};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal};
+use rustix::process::{Pid, test_kill_process_group};
 use rustix::termios::{tcgetpgrp, tcsetpgrp};
 
 /// The terminal that controls this session, whatever stdin is.
@@ -30,24 +28,26 @@ impl Terminal {
 
     /// Lends the foreground to `borrower` if it is the front's to lend, and says whether it did.
     pub(super) fn lend(&self, borrower: Pid) -> bool {
-        tcgetpgrp(&self.tty) == Ok(self.home) && self.move_foreground(self.home, borrower).is_ok()
+        tcgetpgrp(&self.tty) == Ok(self.home) && self.give(borrower).is_ok()
     }
 
-    /// Takes the foreground back. The foreground's group must still exist: call it before the
-    /// dead leader of the group is reaped. A shell with job control takes it in any case.
-    pub(super) fn take_back(&self) {
-        if let Ok(holder) = tcgetpgrp(&self.tty)
-            && holder != self.home
-        {
-            // Nothing can be done where it fails: the terminal is gone or a stranger's.
-            let _ = self.move_foreground(holder, self.home);
+    /// Takes the foreground back from a group of ours, or one that is gone: not from a shell that
+    /// has taken it meanwhile.
+    pub(super) fn take_back(&self, is_ours: impl Fn(Pid) -> bool) {
+        let Ok(holder) = tcgetpgrp(&self.tty) else { return };
+        if is_ours(holder) || test_kill_process_group(holder).is_err() {
+            // Nothing can be done where it fails: the terminal is gone.
+            let _ = self.give(self.home);
         }
     }
 
-    fn move_foreground(&self, from: Pid, to: Pid) -> rustix::io::Result<()> {
-        setpgid(None, Some(from))?;
-        let moved = tcsetpgrp(&self.tty, to);
-        setpgid(None, None)?;
-        moved
+    /// From the background, where the kernel stops whoever moves the foreground and does not block
+    /// that signal.
+    fn give(&self, to: Pid) -> io::Result<()> {
+        let ttou: SigSet = [Signal::SIGTTOU].into_iter().collect();
+        let before = ttou.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
+        let given = tcsetpgrp(&self.tty, to);
+        before.thread_set_mask()?;
+        Ok(given?)
     }
 }

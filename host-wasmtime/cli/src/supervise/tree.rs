@@ -2,7 +2,9 @@
 
 use std::io;
 
-use rustix::process::{Pid, RawPid, Signal, WaitOptions, WaitStatus, wait};
+use rustix::process::{
+    Pid, RawPid, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus, wait, waitid,
+};
 
 /// A process as it was seen at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +43,13 @@ pub(super) fn reap(mut seen: impl FnMut(Pid, WaitStatus)) -> bool {
             Err(_) => return false,
         }
     }
+}
+
+/// Whether this process has any child, dead or alive; where not, it has no descendant. Cheaper than
+/// a look at `/proc`.
+pub(super) fn has_children() -> bool {
+    let peek = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    !matches!(waitid(WaitId::All, peek), Err(rustix::io::Errno::CHILD))
 }
 
 /// Sends SIGKILL to the members of `group`, which must be ours, and to each of `tree`, once. A

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write as _;
 use std::process::{ChildStdin, Command, Stdio};
 
-use super::{Scene, Started, until};
+use super::{Scene, Started, inherit, until};
 
 /// What the shell shows when it waits for a line.
 const PROMPT: &str = "PROMPT>";
@@ -19,20 +19,16 @@ pub(crate) struct Terminal {
 
 impl Scene {
     pub(crate) fn terminal(&self) -> Terminal {
-        let mut script = Command::new("script");
-        // The variables of a `leasehold` that is started here.
-        for (name, value) in self.command([""; 0]).get_envs() {
-            match value {
-                Some(value) => script.env(name, value),
-                None => script.env_remove(name),
-            };
-        }
+        let leasehold = self.command([""; 0]);
         // The shell in between gives no prompt on.
         let shell = format!("env 'PS1={PROMPT}' bash --norc --noprofile -i");
+        let mut script = Command::new("env");
+        inherit(&mut script, &leasehold);
         script
-            .args(["--quiet", "--return", "--command", &shell, "/dev/null"])
-            .current_dir(self.folder())
-            .env("LEASEHOLD", self.command([""; 0]).get_program())
+            // Whoever runs the tests in the background has Ctrl-C ignored, and passes that on.
+            .args(["--default-signal", "script", "--quiet", "--return", "--command", &shell])
+            .arg("/dev/null")
+            .env("LEASEHOLD", leasehold.get_program())
             .stdin(Stdio::piped());
         let mut shell = self.start(&mut script);
         let keys = shell.child.stdin.take().expect("a pipe");
