@@ -153,7 +153,9 @@ fn process(workspace: &Workspace, setup: &mut Setup) -> Outcome {
     }
     setup.programs()?;
     workspace.cargo(&["test", "--package", "leasehold"])?;
-    workspace.cargo(&["test", "--package", "leasehold-tests"])
+    // They wait more than they work.
+    let threads = ("RUST_TEST_THREADS", "4");
+    workspace.cargo_with(&["test", "--package", "leasehold-tests"], &[threads])
 }
 
 /// What the demo has to report, exactly.

@@ -28,6 +28,7 @@ const WITHDRAW: Duration = Duration::from_secs(2);
 pub(super) struct Front {
     pub(super) plan: Plan,
     pub(super) place: Place,
+    leases: Leases,
     pub(super) candidate: Candidate,
     pub(super) keeper: Keeper,
     pub(super) signals: Signals,
@@ -104,7 +105,8 @@ impl Front {
         let leases = Leases::component(&engine, place.store.clone(), options).map_err(refused)?;
         let signals = Signals::listen().map_err(broken)?;
         let candidate = leases.candidate(&plan.options.name).await.map_err(refused)?;
-        Ok(Self { plan, place, candidate, keeper, signals, events, told_to_end: false })
+        let told_to_end = false;
+        Ok(Self { plan, place, leases, candidate, keeper, signals, events, told_to_end })
     }
 
     /// From one term to the next, until the command has ended or is not to be run again.
@@ -131,14 +133,7 @@ impl Front {
                     return Ok(code);
                 }
                 Outcome::Lost(loss) if self.runs_anew_after(loss) => {
-                    // Where the keeper failed, the lease itself is not lost yet.
-                    if self.candidate.status().await.is_some_and(|status| status.may_start) {
-                        self.candidate.resign();
-                    }
-                    self.candidate.drained(led.token);
-                    self.keeper.close();
-                    self.keeper = start_keeper()?;
-                    say(format!("{}: contending again", self.plan.options.name));
+                    self.begin_anew(led.token).await?;
                 }
                 Outcome::Lost(loss) => {
                     if loss != Loss::Unconfirmed {
@@ -152,6 +147,26 @@ impl Front {
 
     fn runs_anew_after(&self, loss: Loss) -> bool {
         self.plan.options.respawn && loss != Loss::Unconfirmed && !self.told_to_end
+    }
+
+    /// Contends for another term, with a keeper for the next command.
+    async fn begin_anew(&mut self, token: Token) -> Result<(), Failure> {
+        let name = &self.plan.options.name;
+        match self.candidate.status().await {
+            Some(status) => {
+                // Where the keeper failed, the lease itself is not lost yet.
+                if status.may_start {
+                    self.candidate.resign();
+                }
+                self.candidate.drained(token);
+            }
+            // The instance that held the lease is dead; the next one knows nothing of it.
+            None => self.candidate = self.leases.candidate(name).await.map_err(refused)?,
+        }
+        self.keeper.close();
+        self.keeper = start_keeper()?;
+        say(format!("{name}: contending again"));
+        Ok(())
     }
 
     /// Nobody works under it any more: releases what can be released, and waits for that no longer
