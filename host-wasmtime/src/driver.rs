@@ -51,6 +51,10 @@ pub(crate) enum Message {
         lease: Handle,
         reply: oneshot::Sender<Option<Status>>,
     },
+    Trouble {
+        lease: Handle,
+        reply: oneshot::Sender<Option<String>>,
+    },
     /// Nobody listens any more: give the lease up in order, then forget it.
     Abandon {
         lease: Handle,
@@ -185,6 +189,10 @@ impl Driver {
                 let status = self.protocol.as_mut().filter(|_| self.leases.contains_key(&lease));
                 let status = status.and_then(|protocol| protocol.status(lease.id).ok());
                 let _ = reply.send(status);
+            }
+            Message::Trouble { lease, reply } => {
+                let driven = self.leases.get(&lease);
+                let _ = reply.send(driven.and_then(|driven| driven.trouble.clone()));
             }
             Message::Abandon { lease } => self.abandon(lease),
         }

@@ -166,6 +166,7 @@ impl Leases {
             messages: self.messages.clone(),
             lease: opened.lease,
             updates: opened.updates,
+            forsaken: false,
         })
     }
 
@@ -181,6 +182,7 @@ pub struct Candidate {
     messages: mpsc::UnboundedSender<Message>,
     lease: Handle,
     updates: mpsc::UnboundedReceiver<Result<Update, Dead>>,
+    forsaken: bool,
 }
 
 impl Candidate {
@@ -249,6 +251,21 @@ impl Candidate {
         answer.await.ok()?
     }
 
+    /// The store's last complaint, in words, while it has one. It may come later than the event that
+    /// it explains.
+    pub async fn trouble(&self) -> Option<String> {
+        let (reply, answer) = oneshot::channel();
+        self.messages.send(Message::Trouble { lease: self.lease, reply }).ok()?;
+        answer.await.ok()?
+    }
+
+    /// Gives the lease up without a release: for work of which it is not known that it has ended.
+    /// Renewals stop when the drain is over, and others wait until the lease has run out.
+    pub fn forsake(mut self) {
+        self.forsaken = true;
+        self.stop();
+    }
+
     fn tell(&self, input: Input) {
         // A driver that is gone says so through `next`.
         let _ = self.messages.send(Message::Input { lease: self.lease, input });
@@ -257,7 +274,9 @@ impl Candidate {
 
 impl Drop for Candidate {
     fn drop(&mut self) {
-        let _ = self.messages.send(Message::Abandon { lease: self.lease });
+        if !self.forsaken {
+            let _ = self.messages.send(Message::Abandon { lease: self.lease });
+        }
     }
 }
 

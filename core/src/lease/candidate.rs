@@ -84,12 +84,15 @@ impl<C: Deref<Target = Config>> Elector<C> {
         match (self.config.authority, age_ns) {
             (Authority::StoreClock { error_ns }, Some(age_ns)) => {
                 let over_ns = window_ns.saturating_add(error_ns);
-                if age_ns >= over_ns {
+                // An asker's write makes the entry young, and restarts nothing.
+                let goes_on = unchanged && self.by_age;
+                if age_ns >= over_ns || (goes_on && now.mono >= self.until) {
                     return self.campaign_over(now, went_back);
                 }
+                let until = now.mono.after(over_ns - age_ns);
+                self.until = if goes_on { self.until.min(until) } else { until };
                 self.by_age = true;
                 self.facts.alive = found.kind == Kind::Held;
-                self.until = now.mono.after(over_ns - age_ns);
             }
             _ => {
                 // A window that began by the store's clock is none of ours.

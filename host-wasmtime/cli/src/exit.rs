@@ -43,9 +43,20 @@ impl Failure {
         self.code == UNREACHABLE
     }
 
+    /// Only its code, where that a living holder was met is nothing that anybody need hear of.
+    pub(crate) fn unless_usual(self) -> Result<u8, Self> {
+        if self.code == NOT_OBTAINED { Ok(self.code) } else { Err(self) }
+    }
+
     pub(crate) fn report(self) -> ExitCode {
         say(&self.why);
         self.code.into()
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.why)
     }
 }
 

@@ -36,6 +36,9 @@ struct Plan {
     options: options::Run,
     holder: String,
     resources: Vec<Resource>,
+    /// Where to tell what happens.
+    #[cfg(unix)]
+    events: Option<std::fs::File>,
     /// The token under which this process itself was started, by a `run` around it.
     under: Option<Token>,
 }
@@ -52,7 +55,17 @@ impl Plan {
         let resources =
             resources.map_err(|error| Failure::configuration(format!("--seal: {error}")))?;
         let under = std::env::var("LEASEHOLD_TOKEN").ok().and_then(|token| token.parse().ok());
-        Ok(Self { options, holder, resources, under })
+        // Before this process opens anything that could be taken for what it was given.
+        #[cfg(unix)]
+        let events = options.events.as_deref().map(events::open).transpose()?;
+        Ok(Self {
+            options,
+            holder,
+            resources,
+            #[cfg(unix)]
+            events,
+            under,
+        })
     }
 }
 

@@ -158,7 +158,7 @@ fn a_program_is_told_why_the_lease_was_lost() {
 #[test]
 fn a_descriptor_that_was_inherited_is_written_to() {
     let scene = Scene::new();
-    let run = in_shell(&scene, &["--events", "3"], &["true"], "3>events.jsonl");
+    let run = in_shell(&scene, &["--events", "3"], &["true"], "3>>events.jsonl");
     assert_eq!(run.end().code, 0);
     assert_eq!(events(&scene).last().unwrap()["event"], "released");
 }
@@ -177,7 +177,7 @@ fn events_that_nobody_could_get_are_refused_before_anything_starts() {
     let scene = Scene::new();
     assert!(Command::new("mkfifo").arg(scene.path("pipe")).status().unwrap().success());
     for (target, says) in [
-        ("987", "there is no such descriptor: redirect it, like 987>events.jsonl"),
+        ("987", "there is no such descriptor: redirect it, like 987>>events.jsonl"),
         ("pipe", "nobody reads that pipe"),
         ("no/such/folder", "name a file that can be written"),
     ] {

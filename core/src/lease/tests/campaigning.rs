@@ -2,7 +2,7 @@
 
 use super::rig::*;
 use super::*;
-use crate::record::State as RecordState;
+use crate::record::{Ask, State as RecordState};
 
 #[test]
 fn a_term_that_was_never_announced_has_no_token() {
@@ -203,6 +203,27 @@ fn the_store_is_asked_again_when_its_clock_will_free_the_record() {
     rig.input(Input::Done { op: request.op, outcome: nearly, salt: 3 });
     rig.next_request();
     assert_eq!(rig.now.mono.since(from), 700 * MS);
+}
+
+#[test]
+fn wishes_make_an_entry_young_and_postpone_nothing() {
+    let mut rig = Rig::with(held_by_rival(7), Authority::StoreClock { error_ns: MS });
+    rig.tick();
+    let over_ns = Drift::DEFAULT.stretch_ns(u64::from(TTL_MS) * MS) + MS;
+    let from = rig.now.mono;
+    let mut asks = 0;
+    while rig.elector.state() != State::Campaigning {
+        let request = rig.next_request();
+        rig.request = None;
+        asks += 1;
+        let id = Nonce(asks);
+        let ask = Some(Ask { id, to: Label::new("web-9").unwrap() });
+        let mut key = rig.key.clone();
+        key.put(&rival(7, RecordState::Held { ask }));
+        rig.input(Input::Done { op: request.op, outcome: key.read(Some(0)), salt: asks });
+        assert!(rig.now.mono.since(from) <= over_ns + 1_000 * MS, "asked {asks} times");
+    }
+    assert!(asks > 2 && rig.now.mono.since(from) >= over_ns, "asked {asks} times");
 }
 
 #[test]

@@ -59,10 +59,15 @@ pub(crate) struct Run {
     #[arg(long)]
     pub(crate) respawn: bool,
 
-    /// Tell a program what happens, one JSON object a line: to a file, or to the number of an
-    /// inherited descriptor, like --events 3 3>events.jsonl. Never to the command's stdout.
+    /// Tell a program what happens, one JSON object a line: to a file, at its end, or to an
+    /// inherited descriptor by its number, like --events 3 3>>events.jsonl. The command inherits
+    /// that descriptor, too; its stdout is never written to.
     #[arg(long, value_name = "FD|FILE")]
     pub(crate) events: Option<OsString>,
+
+    /// Say nothing while all is as it should be: for cron.
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
 
     /// Who holds it, for people. Default: HOST:PID.
     #[arg(long, value_name = "LABEL")]

@@ -1,7 +1,7 @@
 //! `--events`: what happens, for a program.
 
 use std::convert::Infallible;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -14,7 +14,7 @@ use leasehold_core::observe::Reason;
 use leasehold_core::token::Token;
 use leasehold_host::Update;
 use leasehold_host::protocol::Event;
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::fs::{FileType, OFlags, Stat, fcntl_getfl, fcntl_setfl, fstat};
 use serde_json::{Map, Value, json};
 
 use crate::exit::{Failure, say};
@@ -44,9 +44,9 @@ struct Out {
 }
 
 impl Events {
-    /// `target`: the number of a descriptor, or a file, which is appended to; none: nobody listens.
-    pub(super) fn open(name: &str, target: Option<&OsStr>) -> Result<Self, Failure> {
-        let out = target.map(|target| Out::to(open(target)?)).transpose()?;
+    /// Without a file nobody listens.
+    pub(super) fn new(name: &str, file: Option<File>) -> Result<Self, Failure> {
+        let out = file.map(Out::to).transpose()?;
         Ok(Self { name: name.to_owned(), out, left_out: 0 })
     }
 
@@ -148,35 +148,71 @@ impl Out {
     }
 }
 
-fn open(target: &OsStr) -> Result<File, Failure> {
-    let number = target.to_str().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
-    let path = match number.filter(|text| !text.is_empty()) {
+/// Opens the file that is named, to append to it, or an inherited descriptor by its number.
+///
+/// Without `unsafe` a number cannot be used, only what it leads to opened once more. So a descriptor
+/// that could not be written to, or whose place in a file is shared with others, is refused.
+pub(super) fn open(target: &OsStr) -> Result<File, Failure> {
+    let digits = |text: &&str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = target.to_str().filter(digits);
+    let refused = |why: String| {
+        Failure::configuration(format!("--events {}: {why}", target.to_string_lossy()))
+    };
+    let path = match number {
         Some(number) => PathBuf::from(format!("/dev/fd/{number}")),
         None => PathBuf::from(target),
     };
+    let flags = number.map_or(Ok(OFlags::APPEND | OFlags::WRONLY), inherited);
+    let flags = flags.map_err(|error| refused(explain(number, &error)))?;
+    if flags & OFlags::RWMODE == OFlags::RDONLY {
+        return Err(refused("it is open for reading only: redirect it with >>".to_owned()));
+    }
     let mut options = OpenOptions::new();
     options.append(true).create(number.is_none());
     // A pipe without a reader would keep us waiting, with nothing to see.
     options.custom_flags(OFlags::NONBLOCK.bits().cast_signed());
     let opened = options.open(&path).and_then(|file| {
-        let flags = fcntl_getfl(&file)?;
-        fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
-        Ok(file)
+        fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+        Ok((fstat(&file)?, fstat(io::stdout()).ok(), file))
     });
-    opened.map_err(|error| Failure::configuration(explain(target, number, &error)))
+    let (it, stdout, file) = opened.map_err(|error| refused(explain(number, &error)))?;
+    let same = |other: &Stat| (other.st_dev, other.st_ino) == (it.st_dev, it.st_ino);
+    let is_device = FileType::from_raw_mode(it.st_mode) == FileType::CharacterDevice;
+    if stdout.as_ref().is_some_and(same) && !is_device {
+        return Err(refused("that is the command's stdout: name another place".to_owned()));
+    }
+    let is_file = FileType::from_raw_mode(it.st_mode) == FileType::RegularFile;
+    if is_file && !flags.contains(OFlags::APPEND) {
+        let why = "lines of others would be overwritten: redirect it with >> instead of >";
+        return Err(refused(why.to_owned()));
+    }
+    Ok(file)
 }
 
-fn explain(target: &OsStr, number: Option<&str>, error: &io::Error) -> String {
-    let target = OsString::from(target).to_string_lossy().into_owned();
-    let advice = match (number, error.kind()) {
+/// How an inherited descriptor was opened.
+#[cfg(target_os = "linux")]
+fn inherited(number: &str) -> io::Result<OFlags> {
+    let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{number}"))?;
+    let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
+    let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
+    Ok(flags.map_or(OFlags::WRONLY, OFlags::from_bits_retain))
+}
+
+/// Elsewhere `/dev/fd` gives the descriptor itself.
+#[cfg(not(target_os = "linux"))]
+fn inherited(_: &str) -> io::Result<OFlags> {
+    Ok(OFlags::WRONLY | OFlags::APPEND)
+}
+
+fn explain(number: Option<&str>, error: &io::Error) -> String {
+    match (number, error.kind()) {
         (Some(number), io::ErrorKind::NotFound) => {
-            format!("there is no such descriptor: redirect it, like {number}>events.jsonl")
+            format!("there is no such descriptor: redirect it, like {number}>>events.jsonl")
         }
         _ if error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error()) => {
             "nobody reads that pipe, or it is a socket: start the reader first, or name a file"
                 .to_owned()
         }
         _ => format!("{error}: name a file that can be written, or a descriptor"),
-    };
-    format!("--events {target}: {advice}")
+    }
 }

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use leasehold_core::time::Mono;
 use leasehold_core::token::Token;
+use leasehold_host::fence::ResourceState;
 use leasehold_host::leases::Options;
 use leasehold_host::protocol::{Event, Misuse, Status};
+use leasehold_host::store::Read;
 use leasehold_host::{Candidate, Engine, Error, Leases};
 use rustix::process::{Resource, Signal, getrlimit};
 
@@ -80,7 +82,7 @@ fn enough_descriptors() -> Result<(), Failure> {
     }
 }
 
-fn start_keeper() -> Result<Keeper, Failure> {
+pub(super) fn start_keeper() -> Result<Keeper, Failure> {
     Keeper::start().map_err(|error| {
         let why = format!("the keeper cannot be started: {error}");
         match error.kind() {
@@ -92,8 +94,8 @@ fn start_keeper() -> Result<Keeper, Failure> {
 }
 
 impl Front {
-    async fn open(plan: Plan, keeper: Keeper) -> Result<Self, Failure> {
-        let events = Events::open(&plan.options.name, plan.options.events.as_deref())?;
+    async fn open(mut plan: Plan, keeper: Keeper) -> Result<Self, Failure> {
+        let events = Events::new(&plan.options.name, plan.events.take())?;
         let place = places::open(plan.options.store.named())?;
         let engine = Engine::new(places::code_cache().as_deref()).map_err(broken)?;
         let options = Options {
@@ -104,6 +106,7 @@ impl Front {
         };
         let leases = Leases::component(&engine, place.store.clone(), options).map_err(refused)?;
         let signals = Signals::listen().map_err(broken)?;
+        not_begun_anew(&plan, &place).await?;
         let candidate = leases.candidate(&plan.options.name).await.map_err(refused)?;
         let told_to_end = false;
         Ok(Self { plan, place, leases, candidate, keeper, signals, events, told_to_end })
@@ -120,12 +123,19 @@ impl Front {
                         NotWon::Signal(signal) => {
                             Ok(supervise::Status::Signal(signal.as_raw()).exit_code())
                         }
+                        NotWon::Failure(failure) if self.plan.options.quiet => {
+                            failure.unless_usual()
+                        }
                         NotWon::Failure(failure) => Err(failure),
                     };
                 }
             };
             let name = &self.plan.options.name;
-            say(format!("{name}: acquired, term {} (store {})", led.token.term, self.place.url));
+            let Led { token, .. } = &led;
+            self.mention(format!(
+                "{name}: acquired, term {} (store {})",
+                token.term, self.place.url
+            ));
             match self.work(&led).await? {
                 Outcome::Ended(code) => {
                     self.hold(&led).await;
@@ -136,7 +146,9 @@ impl Front {
                     self.begin_anew(led.token).await?;
                 }
                 Outcome::Lost(loss) => {
-                    if loss != Loss::Unconfirmed {
+                    if loss == Loss::Unconfirmed {
+                        self.candidate.forsake();
+                    } else {
                         self.give_up(Some(led.token)).await;
                     }
                     return Ok(loss.code());
@@ -186,7 +198,18 @@ impl Front {
                 }
             }
         };
-        let _ = tokio::time::timeout(WITHDRAW, stopped).await;
+        if tokio::time::timeout(WITHDRAW, stopped).await.is_err() && token.is_some() {
+            let name = &self.plan.options.name;
+            let ttl = humantime::format_duration(self.plan.options.ttl);
+            say(format!("{name}: the release is not confirmed: others may have to wait {ttl}"));
+        }
+    }
+
+    /// Says what is as it should be, which not everybody wants to hear.
+    pub(super) fn mention(&self, words: impl std::fmt::Display) {
+        if !self.plan.options.quiet {
+            say(words);
+        }
     }
 
     /// Stops as a job of a shell does, until it goes on. Says whether it did.
@@ -198,6 +221,30 @@ impl Front {
         }
         stopped
     }
+}
+
+/// A resource that was sealed under a lease refuses the same lease begun anew. Found out before there
+/// is a new record, the old one can still be put back.
+async fn not_begun_anew(plan: &Plan, place: &Place) -> Result<(), Failure> {
+    let name = &plan.options.name;
+    if plan.resources.is_empty() {
+        return Ok(());
+    }
+    let Read::Absent = place.store.read(&format!("lease/{name}")).await else { return Ok(()) };
+    for resource in &plan.resources {
+        // What cannot be read now is for the seal to complain of.
+        let Ok(Some(ResourceState { token: Some(token), retired: false, .. })) = resource.state()
+        else {
+            continue;
+        };
+        return Err(Failure::configuration(format!(
+            "{name}: {} has no record of this lease, and {resource} was sealed under one: if the \
+             store is the wrong one, name the right one; if the record was lost, stop whoever held \
+             it, then `leasehold init {name} --after {token} --store {}`",
+            place.url, place.url
+        )));
+    }
+    Ok(())
 }
 
 pub(super) fn broken(error: impl std::fmt::Display) -> Failure {

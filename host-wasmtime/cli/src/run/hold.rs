@@ -21,9 +21,13 @@ impl Front {
             None => return,
         };
         let name = self.plan.options.name.clone();
-        let (Ok(mut timer), true) = (Timer::new(), supervise::now() < until) else { return };
+        // It may have been lost, or asked for, just when the command ended.
+        let leads = self.candidate.status().await.is_some_and(|status| status.may_start);
+        let (Ok(mut timer), true) = (Timer::new(), leads && supervise::now() < until) else {
+            return;
+        };
         let left_ms = until.since(supervise::now()) / 1_000_000;
-        say(format!("{name}: the command has ended; held for another {left_ms} ms"));
+        self.mention(format!("{name}: the command has ended; held for another {left_ms} ms"));
         loop {
             tokio::select! {
                 _ = timer.sleep_until(until) => return,

@@ -89,6 +89,8 @@ impl Outcome {
     ) -> Self {
         let while_held = |exited: Exited| exited.at < held.stop_at && !held.is_lost_at_once();
         Self::Lost(match (tree, exited, cut) {
+            // Also where the command itself was quicker than what it started.
+            (TreeEnded::Reaped { at, .. }, _, _) if at >= held.dead_by => Loss::TooLate,
             (TreeEnded::Reaped { .. }, Some(exited), Some(Cut::MaxRun)) if while_held(exited) => {
                 return Self::Ended(exit::MAX_RUN);
             }
@@ -98,7 +100,6 @@ impl Outcome {
                 return Self::Ended(exited.code);
             }
             (TreeEnded::ByFront(TreeEnd::Unconfirmed), _, _) => Loss::Unconfirmed,
-            (TreeEnded::Reaped { at, .. }, _, _) if at >= held.dead_by => Loss::TooLate,
             (TreeEnded::Reaped { ended: Ended::Killed, .. }, _, _) => Loss::KilledInTime,
             (TreeEnded::Reaped { .. }, _, _) => Loss::EndedInTime,
             (TreeEnded::ByFront(TreeEnd::Gone), _, _) if now >= held.dead_by => Loss::TooLate,
@@ -197,9 +198,11 @@ mod tests {
 
     #[test]
     fn a_command_that_went_on_past_the_lease_was_not_stopped_in_time() {
-        let tree = TreeEnded::Reaped { ended: Ended::ByItself, at: Mono(200) };
-        let exited = exited(Ended::ByItself, 200);
-        let outcome = Outcome::judge(tree, exited, None, &held(None), Mono(500));
-        assert_eq!((outcome, Loss::TooLate.code()), (Outcome::Lost(Loss::TooLate), 122));
+        let tree = TreeEnded::Reaped { ended: Ended::Killed, at: Mono(200) };
+        for exited_at in [200, 99] {
+            let exited = exited(Ended::ByItself, exited_at);
+            let outcome = Outcome::judge(tree, exited, None, &held(None), Mono(500));
+            assert_eq!((outcome, Loss::TooLate.code()), (Outcome::Lost(Loss::TooLate), 122));
+        }
     }
 }

@@ -9,7 +9,7 @@ use leasehold_host::fence::{FenceError, Resource};
 use leasehold_host::protocol::{Event, Owner};
 use rustix::process::Signal;
 
-use super::front::{Front, Led, NotWon, broken};
+use super::front::{Front, Led, NotWon, broken, start_keeper};
 use super::hold::after;
 use crate::exit::{self, Failure, say};
 use crate::fence::refusal;
@@ -42,6 +42,12 @@ impl Front {
                     }
                     signal => return Err(NotWon::Signal(signal)),
                 },
+                None = self.keeper.report() => {
+                    // Somebody killed it, while it had nothing to keep yet.
+                    self.keeper.close();
+                    self.keeper = start_keeper()?;
+                    continue;
+                }
                 _ = timer.sleep_until(over.unwrap_or(Mono(u64::MAX))), if over.is_some() && looked => {
                     return Err(match trouble {
                         Some(why) => down(&name, &why),
@@ -68,15 +74,24 @@ impl Front {
                         ))
                         .into());
                     }
-                    say(format!("{held}; waiting"));
+                    self.mention(format!("{held}; waiting"));
                 }
                 Event::Elected { token } => {
                     elected = Some(token);
-                    match seal(&self.plan.resources, token).await {
+                    let resources = self.plan.resources.clone();
+                    let sealed = tokio::select! {
+                        sealed = seal(&resources, token) => sealed,
+                        signal = self.signal_to_end() => return Err(NotWon::Signal(signal)),
+                    };
+                    match sealed {
                         Ok(None) => self.candidate.sealed(token),
                         Ok(Some(floor)) => self.candidate.seal_refused(token, Some(floor)),
                         Err(failure) => {
-                            sealing = Err(failure);
+                            if failure.may_pass() && !self.plan.options.no_wait {
+                                say(format!("{name}: {failure}; waiting"));
+                            } else {
+                                sealing = Err(failure);
+                            }
                             self.candidate.seal_refused(token, None);
                         }
                     }
@@ -114,6 +129,19 @@ impl Front {
                     return Err(Failure::configuration(format!("{name}: {why}")).into());
                 }
                 Event::Renewed { .. } | Event::RenewalLate { .. } | Event::Stopped => {}
+            }
+        }
+    }
+}
+
+impl Front {
+    /// The next signal that asks us to end; all others do what they do while nothing runs.
+    async fn signal_to_end(&mut self) -> Signal {
+        loop {
+            match self.signals.next().await {
+                Signal::CHILD => self.keeper.reap_adopted(),
+                Signal::TSTP => drop(self.stop_ourselves()),
+                signal => return signal,
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind};
 
 use leasehold_core::observe::Reason;
-use leasehold_core::time::Mono;
+use leasehold_core::time::{MILLISECOND_NS, Mono};
 use leasehold_core::token::Token;
 use leasehold_host::clock::Timer;
 use leasehold_host::protocol::{Dead, Event};
@@ -16,7 +16,6 @@ use super::front::{Front, Led, broken};
 use super::held::{Held, LAST_RESORT_NS};
 use super::hold::after;
 use super::outcome::{Cut, Exited, Loss, Outcome, TreeEnded};
-use super::signals::asks_to_end;
 use crate::exit::{Failure, say};
 use crate::places::Place;
 use crate::supervise::{self, Ended, Launch, Report};
@@ -30,8 +29,9 @@ impl Front {
             say(format!("{name}: lost before the command could start"));
             return Ok(Outcome::Lost(Loss::EndedInTime));
         }
-        let mut work = Work { exited: None, cut: None, interrupted: false };
-        let (mut timer, mut limit) = (Timer::new().map_err(broken)?, Timer::new().map_err(broken)?);
+        let mut work = Work { exited: None, cut: None, interrupted: false, late_at: None };
+        let mut timer = Timer::new().map_err(broken)?;
+        let (mut limit, mut late) = (Timer::new().map_err(broken)?, Timer::new().map_err(broken)?);
         let started = supervise::now();
         let too_long = self.plan.options.max_run.map(|span| after(started, span));
         let launch = launch(&self.plan, &self.place, led.token);
@@ -39,10 +39,13 @@ impl Front {
         let mut keeper_fails = is_stuck(&launched);
         let tree = loop {
             if keeper_fails {
-                let until = held.valid_until.max(supervise::now().after(LAST_RESORT_NS));
+                let now = supervise::now();
+                let until = held.valid_until.min(now.after(LONGEST_RESORT_NS));
+                let until = until.max(now.after(LAST_RESORT_NS));
                 break TreeEnded::ByFront(self.keeper.end_tree(until));
             }
-            let limited = too_long.filter(|_| work.cut.is_none());
+            let limited = too_long.filter(|_| work.cut.is_none() && work.exited.is_none());
+            let listening = !matches!(held.lost, Some(Lost::Dead(_)));
             let sent = tokio::select! {
                 biased;
                 report = self.keeper.report() => match report {
@@ -53,11 +56,20 @@ impl Front {
                         continue;
                     }
                 },
-                update = self.candidate.next() => self.follow(&mut held, update),
+                update = self.candidate.next(), if listening => {
+                    self.follow(&mut held, &mut work, update)
+                }
                 signal = self.signals.next() => self.obey(signal, &mut work),
                 _ = timer.sleep_until(held.over_at()) => {
                     keeper_fails = true;
                     continue;
+                }
+                _ = late.sleep_until(work.late_at.unwrap_or(Mono(u64::MAX))), if work.late_at.is_some() => {
+                    work.late_at = None;
+                    let why = self.candidate.trouble().await;
+                    let why = why.unwrap_or_else(|| "the store does not answer in time".to_owned());
+                    say(format!("{name}: not renewed yet: {why}"));
+                    Ok(())
                 }
                 _ = limit.sleep_until(limited.unwrap_or(Mono(u64::MAX))), if limited.is_some() => {
                     say(format!("{name}: --max-run is over; the command is ended"));
@@ -118,19 +130,17 @@ impl Front {
             self.keeper.reap_adopted();
             return Ok(());
         }
-        self.told_to_end |= asks_to_end(signal);
-        if signal != Signal::INT {
-            return self.keeper.forward(signal);
-        }
+        let again = signal == Signal::INT && std::mem::replace(&mut work.interrupted, true);
+        // To the others a command may have an answer of its own, like reading its configuration.
+        self.told_to_end |= again || signal == Signal::TERM || signal == Signal::QUIT;
         let name = &self.plan.options.name;
-        let again = std::mem::replace(&mut work.interrupted, true);
         match (again, work.cut) {
             (false, _) => self.keeper.forward(signal),
-            (true, Some(Cut::Interrupted)) => {
+            (true, Some(_)) => {
                 say(format!("{name}: interrupted once more; the command is killed"));
                 self.keeper.kill()
             }
-            (true, _) => {
+            (true, None) => {
                 let grace = humantime::format_duration(self.plan.options.grace);
                 say(format!(
                     "{name}: interrupted again; the command is ended, killed after {grace}"
@@ -142,19 +152,26 @@ impl Front {
     }
 
     /// Passes on to the keeper what an update means for the command.
-    fn follow(&mut self, held: &mut Held, update: Result<Update, Dead>) -> io::Result<()> {
-        let name = &self.plan.options.name;
+    fn follow(
+        &mut self,
+        held: &mut Held,
+        work: &mut Work,
+        update: Result<Update, Dead>,
+    ) -> io::Result<()> {
+        let (name, now) = (&self.plan.options.name, supervise::now());
         match update {
             Ok(update) => {
                 self.events.update(&update);
                 let Update { event, status, trouble, .. } = update;
                 match event {
                     Event::Demoted { reason: Reason::Asked, to, .. } => {
+                        work.late_at = None;
                         held.lost = Some(Lost::Demoted(Reason::Asked));
                         let to = to.map(|to| format!(" to {to}")).unwrap_or_default();
                         say(format!("{name}: asked to hand over{to}; the command is ended"));
                     }
                     Event::Demoted { reason, token, .. } => {
+                        work.late_at = None;
                         held.lost = Some(Lost::Demoted(reason));
                         let why = trouble.unwrap_or_else(|| reason.to_string());
                         let advice = match reason {
@@ -163,15 +180,16 @@ impl Front {
                         };
                         say(format!("{name}: lost: {why}{advice}"));
                     }
-                    // Without a complaint the store did not answer, or somebody changed the record.
-                    Event::RenewalLate { .. } => {
-                        let why = trouble.map(|why| format!(": {why}")).unwrap_or_default();
-                        say(format!("{name}: not renewed yet{why}"));
-                    }
+                    Event::RenewalLate { .. } => match trouble {
+                        Some(why) => say(format!("{name}: not renewed yet: {why}")),
+                        // The store is slow to complain, or somebody only changed the record.
+                        None => work.late_at = Some(after(now, self.plan.options.ttl / 20)),
+                    },
+                    Event::Renewed { .. } => work.late_at = None,
                     Event::StoreFault(fault) => say(format!("{name}: {fault}")),
                     _ => {}
                 }
-                held.renew(&status, supervise::now());
+                held.renew(&status, now);
             }
             Err(dead) => {
                 self.events.tell("lost", [("reason", json!(dead.to_string()))]);
@@ -187,6 +205,9 @@ impl Front {
     }
 }
 
+/// How long the front tries to kill what does not die, deaf to all else.
+const LONGEST_RESORT_NS: u64 = 5_000 * MILLISECOND_NS;
+
 /// What has become of the command so far.
 struct Work {
     exited: Option<Exited>,
@@ -194,6 +215,8 @@ struct Work {
     cut: Option<Cut>,
     /// Whether it was interrupted by a signal to us.
     interrupted: bool,
+    /// When a renewal that has not come is worth a word.
+    late_at: Option<Mono>,
 }
 
 /// Whether a request shows that the keeper has failed. One that is gone does not: its last report

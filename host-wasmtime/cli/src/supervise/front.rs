@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
 use rustix::time::Timespec;
 
 use super::link::{Inbox, Report, Request};
+use super::terminal::Terminal;
 use super::tree::{self, Process};
 use super::{Deadlines, Launch, clock, handover};
 
@@ -135,7 +136,7 @@ impl Keeper {
 
     /// The last resort, for a keeper that is gone or silent: kills it and every descendant of
     /// this process, round after round, until none is left or `until` has come. Blocks. Children
-    /// that this process had before the keeper are spared, and keep the answer unconfirmed.
+    /// that this process had before the keeper are spared.
     pub(crate) fn end_tree(&mut self, until: Mono) -> TreeEnd {
         loop {
             if let Some(keeper) = self.process {
@@ -149,13 +150,28 @@ impl Keeper {
             let left = tree::reap(|pid, _| {
                 self.process.take_if(|keeper| *keeper == pid);
             });
-            if !left && tree::SHOWS_ALL {
+            if tree::SHOWS_ALL && (!left || self.only_spared_are_left()) {
+                self.take_terminal_back();
                 return TreeEnd::Gone;
             }
             if clock::now() >= until {
                 return TreeEnd::Unconfirmed;
             }
             std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// None of ours can be below them: orphans become children of this process.
+    fn only_spared_are_left(&self) -> bool {
+        let seen = tree::descendants(getpid(), &[]);
+        // Nothing seen where a child is left: `/proc` cannot be read.
+        !seen.is_empty() && tree::descendants(getpid(), &self.spared).is_empty()
+    }
+
+    /// As the keeper would have done.
+    fn take_terminal_back(&self) {
+        if let Some(terminal) = tree::own_group().and_then(Terminal::of) {
+            terminal.take_back(|group| Some(group) == self.group);
         }
     }
 

@@ -98,9 +98,11 @@ impl Job {
         self.starting.as_ref().map(|starting| &starting.socket)
     }
 
-    /// Moves the deadlines, unless the end has begun.
+    /// Moves the deadlines; once the end has begun, only closer.
     pub(super) fn extend(&mut self, deadlines: Deadlines) {
-        if !self.ending {
+        if self.ending {
+            self.deadlines.kill_at = self.deadlines.kill_at.min(deadlines.kill_at);
+        } else {
             self.deadlines = deadlines;
         }
     }

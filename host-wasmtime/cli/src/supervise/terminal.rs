@@ -9,6 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
+use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process_group};
 use rustix::termios::{tcgetpgrp, tcsetpgrp};
 
@@ -35,7 +36,7 @@ impl Terminal {
     /// has taken it meanwhile.
     pub(super) fn take_back(&self, is_ours: impl Fn(Pid) -> bool) {
         let Ok(holder) = tcgetpgrp(&self.tty) else { return };
-        if is_ours(holder) || test_kill_process_group(holder).is_err() {
+        if is_ours(holder) || test_kill_process_group(holder) == Err(Errno::SRCH) {
             // Nothing can be done where it fails: the terminal is gone.
             let _ = self.give(self.home);
         }
