@@ -85,7 +85,8 @@ impl<C: Deref<Target = Config>> Elector<C> {
             (Authority::StoreClock { error_ns }, Some(age_ns)) => {
                 let over_ns = window_ns.saturating_add(error_ns);
                 // An asker's write makes the entry young, and restarts nothing.
-                let goes_on = unchanged && self.by_age;
+                let asked = matches!(record.state, record::State::Held { ask: Some(_) });
+                let goes_on = asked && unchanged && self.by_age;
                 if age_ns >= over_ns || (goes_on && now.mono >= self.until) {
                     return self.campaign_over(now, went_back);
                 }

@@ -239,8 +239,9 @@ fn a_record_that_was_begun_anew_can_only_be_adopted() {
     let scene = Scene::new();
     scene.payments();
     let token = lose_the_store(&scene);
+    // Without the resource nobody notices.
+    assert_eq!(scene.run(&[], &["true"]).end().code, 0);
     let refused = scene.run_sh(&SEALED, "true").end();
-    refused.expect(78, "`leasehold init NAME --after TOKEN`");
     refused.expect(78, "`leasehold fence adopt` binds it to this lease");
     operate(&scene, "init", &["--after", &token])
         .expect(1, "bind each resource to its token with `leasehold fence adopt`");

@@ -56,6 +56,8 @@ impl StoreOption {
 }
 
 pub(crate) const EXIT_CODES: &str = "\
+Durations: 500ms, 15s, 5m, 1h 30m (in quotes); a number needs its unit.
+
 Exit codes:
   119      the command ran for longer than --max-run, and was ended
   120      lease lost or handed over, work stopped in time

@@ -15,6 +15,11 @@ use super::{EXIT_CODES, StoreOption};
 /// LEASEHOLD_NAME, _LINEAGE, _TERM, _HOLDER, _STORE. Pass the token to every resource it writes to,
 /// and let the resource refuse older ones: `leasehold fence`.
 ///
+/// A signal to `run` goes to the command, which decides. A second Ctrl-C ends it, SIGTERM first, a third
+/// kills it. Ctrl-Z stops all of it, and nothing is renewed then; a job that stays stopped for too long
+/// loses its lease, and its command. A command that reads the terminal gets it, and with it the keys:
+/// from then on Ctrl-C is the command's alone. Whoever waits is withdrawn by Ctrl-C or SIGTERM at once.
+///
 /// What this cannot protect from, so that only the fence does: a machine that freezes whole and
 /// wakes too late, and leasehold's two processes, front and keeper, both killed or stopped. Killed,
 /// they take the command's own process with them, and nothing else that it started. On macOS
@@ -37,7 +42,8 @@ pub(crate) struct Run {
     #[arg(long, conflicts_with = "wait")]
     pub(crate) no_wait: bool,
 
-    /// How long others believe a holder that no longer renews.
+    /// How long others believe a holder that no longer renews. It has to leave room for the grace;
+    /// `leasehold timing` says what a ttl can bear.
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration, default_value = "15s")]
     pub(crate) ttl: Duration,
 
@@ -46,7 +52,7 @@ pub(crate) struct Run {
     pub(crate) grace: Duration,
 
     /// Keep the lease for at least this long after it was won, even if the command ends earlier:
-    /// machines whose cron clocks differ by less do not run it one after the other.
+    /// contenders whose clocks or starts differ by less do not run it one after the other.
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(crate) hold: Option<Duration>,
 
@@ -54,8 +60,9 @@ pub(crate) struct Run {
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(crate) max_run: Option<Duration>,
 
-    /// When the lease was lost or handed over, contend for it again and run the command anew,
-    /// until it ends by itself or a signal asks it to end.
+    /// When the lease was lost, handed over or released by force, contend for it again like everybody
+    /// else and run the command anew, until it ends by itself or SIGTERM, SIGQUIT or a second Ctrl-C
+    /// asks for its end.
     #[arg(long)]
     pub(crate) respawn: bool,
 
@@ -85,8 +92,8 @@ pub(crate) struct Run {
 
 const EXAMPLES: &str = "\
 Examples:
-  # a cron job on several machines: the first runs it, the others exit with 75
-  leasehold run nightly --no-wait --hold 5m -- ./nightly.sh
+  # two crontabs with one job: the first to come runs it, the other exits with 75
+  leasehold run nightly --quiet --no-wait --hold 5m -- ./nightly.sh
   # a worker that has to run somewhere
   leasehold run worker --respawn -- ./worker
   # a job whose writes are fenced

@@ -73,8 +73,7 @@ impl Front {
                 }
                 _ = limit.sleep_until(limited.unwrap_or(Mono(u64::MAX))), if limited.is_some() => {
                     say(format!("{name}: --max-run is over; the command is ended"));
-                    work.cut = Some(Cut::MaxRun);
-                    self.keeper.end()
+                    self.cut(&mut work, Cut::MaxRun)
                 }
             };
             keeper_fails = is_stuck(&sent);
@@ -145,10 +144,16 @@ impl Front {
                 say(format!(
                     "{name}: interrupted again; the command is ended, killed after {grace}"
                 ));
-                work.cut = Some(Cut::Interrupted);
-                self.keeper.end()
+                self.cut(work, Cut::Interrupted)
             }
         }
+    }
+
+    /// Ends the command while the lease is held.
+    fn cut(&mut self, work: &mut Work, why: Cut) -> io::Result<()> {
+        work.cut = Some(why);
+        self.events.tell("ending", [("reason", json!(format!("{why:?}")))]);
+        self.keeper.end()
     }
 
     /// Passes on to the keeper what an update means for the command.
