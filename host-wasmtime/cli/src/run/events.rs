@@ -216,3 +216,37 @@ fn explain(number: Option<&str>, error: &io::Error) -> String {
         _ => format!("{error}: name a file that can be written, or a descriptor"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader};
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn what_a_slow_reader_misses_is_counted_and_nothing_waits_for_it() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let mut events = Events::new("job", Some(File::from(OwnedFd::from(ours)))).unwrap();
+        let mut told = 0;
+        // Nobody reads: first the socket fills up, then the queue.
+        while events.left_out < 3 {
+            events.tell("renewed", []);
+            told += 1;
+        }
+        let reader = thread::spawn(move || -> u64 {
+            let lines = BufReader::new(theirs).lines().map(Result::unwrap);
+            let lines = lines.map(|line| serde_json::from_str::<Value>(&line).unwrap());
+            lines.map(|line| 1 + line["left_out"].as_u64().unwrap_or(0)).sum()
+        });
+        while events.left_out > 0 {
+            events.tell("late", []);
+            told += 1;
+            thread::yield_now();
+        }
+        drop(events);
+        assert!(told > BEHIND as u64);
+        assert_eq!(reader.join().unwrap(), told, "every line was read or is counted");
+    }
+}
