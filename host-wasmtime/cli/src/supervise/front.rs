@@ -3,6 +3,7 @@
 use std::io::{self, Write as _};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
 use std::time::Duration;
 
 use leasehold_core::time::Mono;
@@ -57,7 +58,11 @@ impl Keeper {
         tree::become_sub_reaper()?;
         let spared =
             if tree::has_children() { tree::descendants(getpid(), &[]) } else { Vec::new() };
-        let (child, requests) = super::start_face(super::KEEPER, |_| {})?;
+        // In a group of its own before it is the keeper: until then we wait for it and stop for
+        // nobody, so that a Ctrl-Z which stopped it alone would leave the terminal stuck.
+        let (child, requests) = super::start_face(super::KEEPER, |command| {
+            command.process_group(0);
+        })?;
         handover::give_stdin(&requests)?;
         requests.set_nonblocking(true)?;
         Ok(Self {
@@ -170,7 +175,7 @@ impl Keeper {
 
     /// As the keeper would have done.
     fn take_terminal_back(&self) {
-        if let Some(terminal) = tree::own_group().and_then(Terminal::of) {
+        if let Some(terminal) = tree::group_of(getpid()).and_then(Terminal::of) {
             terminal.take_back(|group| Some(group) == self.group);
         }
     }

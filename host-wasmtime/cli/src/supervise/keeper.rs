@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use leasehold_core::time::Mono;
 use rustix::event::{PollFd, PollFlags};
-use rustix::process::{Pid, setpgid};
+use rustix::process::{Pid, getppid};
 use signal_hook::consts::{
     SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2,
 };
@@ -64,14 +64,12 @@ impl Keeper {
         deaths.set_nonblocking(true)?;
         signal_hook::low_level::pipe::register(SIGCHLD, news)?;
         tree::become_sub_reaper()?;
-        let home = tree::own_group();
-        setpgid(None, None)?;
         Ok(Self {
             front: Some(front),
             inbox: Inbox::default(),
             deaths,
             alarm: clock::Alarm::new()?,
-            home,
+            home: getppid().and_then(tree::group_of),
             job: None,
         })
     }

@@ -72,7 +72,7 @@ pub(super) fn signal_group(group: Pid, signal: Signal) {
 
 #[cfg(target_os = "linux")]
 pub(super) use linux::{
-    SHOWS_ALL, become_sub_reaper, descendants, group_is_orphaned, has_group, own_group,
+    SHOWS_ALL, become_sub_reaper, descendants, group_is_orphaned, group_of, has_group,
 };
 
 #[cfg(target_os = "linux")]
@@ -107,10 +107,10 @@ mod linux {
         Ok(set_child_subreaper(Some(getpid()))?)
     }
 
-    /// This process's group; none where its leader is outside of this pid namespace, so that it
+    /// The group of a process; none where its leader is outside of this pid namespace, so that it
     /// has no number here.
-    pub(crate) fn own_group() -> Option<Pid> {
-        Pid::from_raw(look_up(getpid())?.group)
+    pub(crate) fn group_of(process: Pid) -> Option<Pid> {
+        Pid::from_raw(look_up(process)?.group)
     }
 
     /// Whether nobody could let this process's group go on once it is stopped: no member has a
@@ -271,7 +271,7 @@ mod linux {
 
 #[cfg(not(target_os = "linux"))]
 pub(super) use elsewhere::{
-    SHOWS_ALL, become_sub_reaper, descendants, group_is_orphaned, has_group, own_group,
+    SHOWS_ALL, become_sub_reaper, descendants, group_is_orphaned, group_of, has_group,
 };
 
 /// No sub-reaper and no `/proc`: the command's process group is all that can be ended.
@@ -291,8 +291,8 @@ mod elsewhere {
         true
     }
 
-    pub(crate) fn own_group() -> Option<Pid> {
-        Some(rustix::process::getpgrp())
+    pub(crate) fn group_of(process: Pid) -> Option<Pid> {
+        rustix::process::getpgid(Some(process)).ok()
     }
 
     /// Judged by the parent alone.
