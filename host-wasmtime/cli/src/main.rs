@@ -24,6 +24,8 @@ fn main() -> ExitCode {
     if let Some(code) = supervise::face(std::env::args_os().skip(1)) {
         return code;
     }
+    #[cfg(unix)]
+    supervise::outlive_file_limits();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

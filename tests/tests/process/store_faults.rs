@@ -16,6 +16,16 @@ use crate::rig::{
 
 const SEAL: [&str; 2] = ["--seal", "sqlite:payments.db#payments"];
 
+/// By default the signal for it kills without a word.
+#[test]
+fn a_limit_on_the_size_of_files_is_explained() {
+    let scene = Scene::new();
+    let limited = ["sh", "-c", "ulimit -f 8; exec \"$0\" \"$@\""];
+    let run = scene.command(run_line(&[], &["true"]));
+    let ended = scene.start(&mut through(&limited, &run)).end();
+    ended.expect(69, "ulimit -f");
+}
+
 #[test]
 fn a_store_deleted_under_the_holder_ends_the_command_and_is_not_created_anew() {
     let scene = Scene::new();

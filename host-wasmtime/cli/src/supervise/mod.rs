@@ -18,6 +18,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode};
+use std::sync::Arc;
 
 use leasehold_core::time::Mono;
 use nix::sys::signal::SigSet;
@@ -149,6 +150,16 @@ pub(crate) fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+/// A write beyond `ulimit -f` shall fail, so that it can be explained, and not kill us without a
+/// word. Handled rather than ignored: the command is not to inherit that.
+pub(crate) fn outlive_file_limits() {
+    use signal_hook::consts::SIGXFSZ;
+    if ignored_signals() >> (SIGXFSZ - 1) & 1 == 0 {
+        // Without a handler all is as it would be anywhere.
+        let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
+    }
 }
 
 #[cfg(test)]

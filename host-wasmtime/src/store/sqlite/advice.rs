@@ -40,7 +40,9 @@ pub(crate) fn explain(path: impl Display, error: &rusqlite::Error, waited: Durat
             format!("the disk of {path} is full; free some space on it")
         }
         Some(ErrorCode::SystemIoFailure) => {
-            format!("the disk of {path} fails ({error}); the system's log may say why")
+            format!(
+                "the disk of {path} fails ({error}); look at the limit on a file's size (ulimit -f) and the system's log"
+            )
         }
         // SQLite's plain SQL error.
         Some(ErrorCode::Unknown) => format!(
