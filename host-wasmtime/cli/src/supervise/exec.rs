@@ -9,6 +9,7 @@ use std::process::{Command, ExitCode};
 use rustix::process::{Pid, getpid, getppid};
 
 use super::{Launch, handover};
+use crate::exit::say;
 
 /// Exit code of a command that is there but cannot be run.
 pub(super) const CANNOT_RUN: u8 = 126;
@@ -44,7 +45,7 @@ pub(super) fn face(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     // Before the keeper's life is looked at, so that its death is either seen or felt. It comes
     // from the death of the keeper's only thread.
     if let Err(error) = die_with_parent() {
-        eprintln!("leasehold: cannot tie the command to its keeper: {error}; use a newer kernel");
+        say(format!("cannot tie the command to its keeper: {error}; use a newer kernel"));
         return ExitCode::from(CANNOT_RUN);
     }
     let parent = Pid::as_raw(getppid()).to_string();
@@ -65,7 +66,7 @@ pub(super) fn face(mut args: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 fn started_by_hand() -> ExitCode {
-    eprintln!("leasehold: `{}` is only for leasehold itself; use `leasehold run`", super::EXEC);
+    say(format!("`{}` is only for leasehold itself; use `leasehold run`", super::EXEC));
     ExitCode::from(CANNOT_RUN)
 }
 

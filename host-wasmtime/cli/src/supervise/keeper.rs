@@ -16,6 +16,7 @@ use signal_hook::consts::{
 use super::job::Job;
 use super::link::{Far, Inbox, Malformed, Request, drain};
 use super::{clock, handover, ignored_signals, tree};
+use crate::exit::say;
 
 /// Exit code for a keeper that cannot work: EX_CONFIG of sysexits(3).
 const MISCONFIGURED: u8 = 78;
@@ -33,10 +34,9 @@ pub(super) fn face() -> ExitCode {
         // The front was killed before it had given us our stdin: there is nobody to tell.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!(
-                "leasehold: the keeper cannot start: {error}; it is only for leasehold itself, use \
-                 `leasehold run`"
-            );
+            say(format!(
+                "the keeper cannot start: {error}; it is only for leasehold itself, use `leasehold run`"
+            ));
             ExitCode::from(MISCONFIGURED)
         }
     }
