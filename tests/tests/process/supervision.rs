@@ -75,6 +75,27 @@ fn a_keeper_stopped_past_the_deadline_is_replaced_by_the_front() {
     holder.end().expect(121, "the keeper was gone or silent; the command was killed");
 }
 
+/// Nothing began, so that nothing failed: to be run anew is what the user asked for.
+#[test]
+fn a_keeper_that_sleeps_through_a_launch_starts_nothing_and_the_command_is_run_anew() {
+    let scene = Scene::new();
+    let holder = scene.run(&[], &RIVAL);
+    holder.says("acquired, term 1");
+    let waiter = scene.run_sh(&["--respawn"], "echo $LEASEHOLD_TERM");
+    waiter.says("waiting");
+    let keeper = waiter.keeper();
+    signal(keeper, Signal::STOP);
+    signal(holder.front(), Signal::TERM);
+    waiter.says("acquired, term 2");
+    // The front renews meanwhile, but what the keeper finds first is the launch as it was meant.
+    let late = now() + TTL;
+    until("the end of the launch's time", || (now() > late).then_some(()));
+    wake(&[keeper]);
+    let ended = waiter.end();
+    ended.expect(0, "lost before the command could start");
+    assert_eq!(ended.stdout, "3\n", "{ended:?}");
+}
+
 /// Whoever walks its tree is always behind; one round of killing is never the last.
 #[test]
 fn a_command_that_forks_without_end_is_ended_too() {

@@ -26,10 +26,9 @@ impl Front {
         let name = self.plan.options.name.clone();
         let mut held = Held::new(&led.status, self.plan.options.grace);
         if supervise::now() >= held.stop_at {
-            say(format!("{name}: lost before the command could start"));
-            return Ok(Outcome::Lost(Loss::EndedInTime));
+            return Ok(never_began(&name));
         }
-        let mut work = Work { exited: None, cut: None, interrupted: false, late_at: None };
+        let mut work = Work::default();
         let mut timer = Timer::new().map_err(broken)?;
         let (mut limit, mut late) = (Timer::new().map_err(broken)?, Timer::new().map_err(broken)?);
         let started = supervise::now();
@@ -78,6 +77,9 @@ impl Front {
             };
             keeper_fails = is_stuck(&sent);
         };
+        if let (TreeEnded::Reaped { .. }, false, None) = (tree, work.started, work.exited) {
+            return Ok(never_began(&name));
+        }
         let outcome = Outcome::judge(tree, work.exited, work.cut, &held, supervise::now());
         if let Outcome::Lost(loss) = outcome {
             let what = if held.is_asked_for() { "handed over" } else { "lost" };
@@ -90,6 +92,7 @@ impl Front {
     async fn heard(&mut self, report: Report, work: &mut Work) -> io::Result<()> {
         match report {
             Report::Started { pid } => {
+                work.started = true;
                 self.events.tell("started", [("pid", json!(pid.as_raw_pid()))]);
             }
             Report::CouldNotStart { code, message } => {
@@ -214,7 +217,9 @@ impl Front {
 const LONGEST_RESORT_NS: u64 = 5_000 * MILLISECOND_NS;
 
 /// What has become of the command so far.
+#[derive(Default)]
 struct Work {
+    started: bool,
     exited: Option<Exited>,
     /// Why we ended it.
     cut: Option<Cut>,
@@ -222,6 +227,11 @@ struct Work {
     interrupted: bool,
     /// When a renewal that has not come is worth a word.
     late_at: Option<Mono>,
+}
+
+fn never_began(name: &str) -> Outcome {
+    say(format!("{name}: lost before the command could start"));
+    Outcome::Lost(Loss::EndedInTime)
 }
 
 /// Whether a request shows that the keeper has failed. One that is gone does not: its last report

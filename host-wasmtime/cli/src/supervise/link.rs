@@ -31,7 +31,8 @@ pub(super) enum Request {
 }
 
 /// From the keeper to the front. After a launch comes `Started` and later `Exited`, or
-/// `CouldNotStart`; in both cases `Reaped` is the last. In between comes any number of `Stopped`.
+/// `CouldNotStart`, or neither if its time was over already; `Reaped` is the last. In between
+/// comes any number of `Stopped`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Report {
     /// The command runs.
