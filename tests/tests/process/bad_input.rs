@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::rig::{Ended, LEASE, Scene, run_line};
+use crate::rig::{Ended, LEASE, Scene, run_line, through};
 
 /// Stands for a command that must not run.
 const COMMAND: [&str; 2] = ["echo", "ran"];
@@ -290,4 +290,16 @@ fn newer(part: &str) -> String {
         "CREATE TABLE leasehold_schema(part TEXT NOT NULL PRIMARY KEY, version INTEGER NOT NULL);
         INSERT INTO leasehold_schema VALUES ('{part}', 99)"
     )
+}
+
+#[test]
+fn limits_that_are_too_low_are_named() {
+    let scene = Scene::new();
+    for (limit, says) in [("-n 32", "ulimit -n 64"), ("-v 500000", "ulimit -v 1048576")] {
+        let run = scene.command(run_line(&[], &["echo", "ran"]));
+        let script = format!("ulimit {limit}; exec \"$0\" \"$@\"");
+        let ended = scene.start(&mut through(&["sh", "-c", &script], &run)).end();
+        ended.expect(78, says);
+        assert_eq!(ended.stdout, "", "{ended:?}");
+    }
 }

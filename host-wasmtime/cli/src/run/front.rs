@@ -23,6 +23,8 @@ use crate::supervise::{self, Keeper};
 
 /// Open files that `run` gets along with.
 const DESCRIPTORS: u64 = 64;
+/// Address space, in bytes, that it gets along with.
+const ADDRESS_SPACE: u64 = 1 << 30;
 /// How long an end that nobody waits for may take.
 const WITHDRAW: Duration = Duration::from_secs(2);
 
@@ -62,6 +64,7 @@ impl From<Failure> for NotWon {
 pub(super) fn run(plan: Plan) -> Result<ExitCode, Failure> {
     supervise::unblock_signals().map_err(broken)?;
     enough_descriptors()?;
+    enough_address_space()?;
     // Before anything here makes a thread: the keeper lives as long as the thread that starts it.
     let keeper = start_keeper()?;
     let runtime =
@@ -78,6 +81,19 @@ fn enough_descriptors() -> Result<(), Failure> {
         Some(limit) if limit < DESCRIPTORS => Err(Failure::configuration(format!(
             "this process may open only {limit} files: allow {DESCRIPTORS} (ulimit -n {DESCRIPTORS})"
         ))),
+        _ => Ok(()),
+    }
+}
+
+/// Wasm reserves address space that it never fills.
+fn enough_address_space() -> Result<(), Failure> {
+    match getrlimit(Resource::As).current {
+        Some(limit) if limit < ADDRESS_SPACE => {
+            let (has, needs) = (limit >> 10, ADDRESS_SPACE >> 10);
+            Err(Failure::configuration(format!(
+                "this process may use only {has} KiB of address space: allow {needs} (ulimit -v {needs})"
+            )))
+        }
         _ => Ok(()),
     }
 }

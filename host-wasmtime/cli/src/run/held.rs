@@ -28,6 +28,8 @@ pub(super) struct Held {
     end_by: Mono,
     /// When that came closer by much: the keeper needs a moment to hear of it.
     hastened_at: Mono,
+    /// By when the keeper is done with a command that we had it end, though the lease holds.
+    cut_by: Mono,
     pub(super) lost: Option<Lost>,
 }
 
@@ -41,6 +43,7 @@ impl Held {
             drain_ns: u64::try_from(drain.as_nanos()).unwrap_or(u64::MAX),
             end_by: Mono(0),
             hastened_at: Mono(0),
+            cut_by: Mono(u64::MAX),
             lost: None,
         };
         held.renew(status, Mono(0));
@@ -76,7 +79,13 @@ impl Held {
     /// When a silent keeper has failed.
     pub(super) fn over_at(&self) -> Mono {
         let regular = Mono(self.end_by.0.saturating_sub(LAST_RESORT_NS));
-        regular.max(self.hastened_at.after(LAST_RESORT_NS))
+        regular.max(self.hastened_at.after(LAST_RESORT_NS)).min(self.cut_by)
+    }
+
+    /// The keeper was told to end the command, in order or at once.
+    pub(super) fn cut(&mut self, at_once: bool, now: Mono) {
+        let needs_ns = if at_once { LAST_RESORT_NS } else { self.drain_ns };
+        self.cut_by = self.cut_by.min(now.after(needs_ns));
     }
 
     pub(super) fn is_lost_at_once(&self) -> bool {
@@ -145,5 +154,16 @@ mod tests {
         held.lost = Some(Lost::Demoted(Reason::DeadlinePassed));
         held.renew(&status(State::Draining, jumped.0, jumped.0), jumped);
         assert_eq!(held.over_at(), jumped.after(LAST_RESORT_NS));
+    }
+
+    #[test]
+    fn a_keeper_that_does_not_do_what_it_was_told_is_not_waited_for() {
+        let second = 1_000_000_000;
+        let status = status(State::Leading, 900 * second, 999 * second);
+        let mut held = Held::new(&status, Duration::from_secs(3));
+        held.cut(false, Mono(10 * second));
+        assert_eq!(held.over_at(), Mono(13 * second + 500_000_000));
+        held.cut(true, Mono(11 * second));
+        assert_eq!(held.over_at(), Mono(11 * second).after(LAST_RESORT_NS));
     }
 }

@@ -58,7 +58,7 @@ impl Front {
                 update = self.candidate.next(), if listening => {
                     self.follow(&mut held, &mut work, update)
                 }
-                signal = self.signals.next() => self.obey(signal, &mut work),
+                signal = self.signals.next() => self.obey(signal, &mut held, &mut work),
                 _ = timer.sleep_until(held.over_at()) => {
                     keeper_fails = true;
                     continue;
@@ -72,7 +72,7 @@ impl Front {
                 }
                 _ = limit.sleep_until(limited.unwrap_or(Mono(u64::MAX))), if limited.is_some() => {
                     say(format!("{name}: --max-run is over; the command is ended"));
-                    self.cut(&mut work, Cut::MaxRun)
+                    self.cut(&mut held, &mut work, Cut::MaxRun)
                 }
             };
             keeper_fails = is_stuck(&sent);
@@ -127,7 +127,7 @@ impl Front {
 
     /// Passes a signal on to the command, which decides. One that interrupts it again does not let
     /// it decide any more.
-    fn obey(&mut self, signal: Signal, work: &mut Work) -> io::Result<()> {
+    fn obey(&mut self, signal: Signal, held: &mut Held, work: &mut Work) -> io::Result<()> {
         if signal == Signal::CHILD {
             self.keeper.reap_adopted();
             return Ok(());
@@ -140,6 +140,7 @@ impl Front {
             (false, _) => self.keeper.forward(signal),
             (true, Some(_)) => {
                 say(format!("{name}: interrupted once more; the command is killed"));
+                held.cut(true, supervise::now());
                 self.keeper.kill()
             }
             (true, None) => {
@@ -147,14 +148,15 @@ impl Front {
                 say(format!(
                     "{name}: interrupted again; the command is ended, killed after {grace}"
                 ));
-                self.cut(work, Cut::Interrupted)
+                self.cut(held, work, Cut::Interrupted)
             }
         }
     }
 
     /// Ends the command while the lease is held.
-    fn cut(&mut self, work: &mut Work, why: Cut) -> io::Result<()> {
+    fn cut(&mut self, held: &mut Held, work: &mut Work, why: Cut) -> io::Result<()> {
         work.cut = Some(why);
+        held.cut(false, supervise::now());
         self.events.tell("ending", [("reason", json!(format!("{why:?}")))]);
         self.keeper.end()
     }

@@ -136,7 +136,10 @@ fn own_binary() -> io::Result<PathBuf> {
 pub(crate) fn stop_ourselves() -> bool {
     use rustix::process::{Signal, kill_current_process_group};
     // The whole group: a shell sees its job stopped only when the process that it started is.
-    !tree::group_is_orphaned() && kill_current_process_group(Signal::STOP).is_ok()
+    // Without a terminal there is no job, and the group may be that of whoever watches over us.
+    terminal::is_there()
+        && !tree::group_is_orphaned()
+        && kill_current_process_group(Signal::STOP).is_ok()
 }
 
 /// Hears again what whoever started this process left blocked, for it and for all that it starts.

@@ -20,11 +20,19 @@ pub(super) struct Terminal {
     home: Pid,
 }
 
+/// Whether a terminal controls this session.
+pub(super) fn is_there() -> bool {
+    open().is_ok()
+}
+
+fn open() -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).open("/dev/tty")
+}
+
 impl Terminal {
     /// None where no terminal controls this session.
     pub(super) fn of(home: Pid) -> Option<Self> {
-        let tty = OpenOptions::new().read(true).write(true).open("/dev/tty").ok()?;
-        Some(Self { tty, home })
+        Some(Self { tty: open().ok()?, home })
     }
 
     /// Lends the foreground to `borrower` if it is the front's to lend, and says whether it did.
