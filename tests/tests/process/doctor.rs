@@ -9,7 +9,7 @@ use rustix::thread::{CapabilitySet, capabilities, remove_capability_from_boundin
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::rig::{Ended, Scene, now, until};
+use crate::rig::{Ended, Scene, Started, now, until};
 
 const FINDINGS: [&str; 14] = [
     "integrity",
@@ -117,6 +117,26 @@ fn beside_a_living_holder_it_finds_the_store_fit_and_touches_no_lease() {
     let renewed = until("a renewal", || scene.store().row().filter(|row| row.written > after));
     assert_eq!(renewed.term(), 1);
     assert!(!holder.stderr().contains("lost"), "{}", holder.stderr());
+}
+
+/// The second begins at once, or when it finds what the first has written.
+#[test]
+fn two_at_a_time_never_blame_a_healthy_store() {
+    let scene = healthy();
+    let begin = || scene.leasehold(["doctor", "--store", "./leases.db"]);
+    for pair in 0..20 {
+        let before = left_by_a_doctor(&scene);
+        let first = begin();
+        if pair % 2 == 0 {
+            until("the first one's write", || (left_by_a_doctor(&scene) != before).then_some(()));
+        }
+        for ended in [begin(), first].map(Started::end) {
+            assert!(!ended.stdout.contains("FAIL"), "{ended:?}");
+            let disturbed = ended.stdout.ends_with("; run this one again, alone\n");
+            assert_eq!(ended.code, if disturbed { 69 } else { 0 }, "{ended:?}");
+        }
+    }
+    doctor(&scene, &[]).expect(0, "");
 }
 
 #[test]
@@ -246,6 +266,11 @@ fn doctor(scene: &Scene, options: &[&str]) -> Ended {
 fn at(scene: &Scene, store: &Path, options: &[&str]) -> Ended {
     let line = [&["doctor", "--store", store.to_str().unwrap()], options].concat();
     scene.leasehold(line).end()
+}
+
+fn left_by_a_doctor(scene: &Scene) -> Option<String> {
+    let select = "SELECT value FROM leasehold_kv WHERE key = 'doctor'";
+    scene.store().open().query_row(select, [], |row| row.get(0)).ok()
 }
 
 /// The superuser's processes, too.
