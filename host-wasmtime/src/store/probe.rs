@@ -11,7 +11,8 @@ use super::{Expect, Finding, Outcome, Store, Transact, Version};
 use crate::clock::{Clock as _, SystemClock};
 use crate::protocol::{Entropy as _, OsEntropy};
 use ask::{
-    Entry, PATIENCE, Race, Stop, applied, broken, check, ensure, entry, present, read, transact, write,
+    Entry, PATIENCE, Race, Stop, applied, broken, check, ensure, entry, present, read, transact,
+    write,
 };
 use left::Left;
 
