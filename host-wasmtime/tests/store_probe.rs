@@ -3,7 +3,9 @@
 mod store_support;
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Waker};
 use std::time::Instant;
 
 use leasehold_host::store::{
@@ -195,7 +197,28 @@ async fn two_probes_at_a_time_notice_one_another() {
         assert_eq!(names(report, Outcome::Broken), [""; 0], "{report:#?}");
     }
     let ended = [&one, &other].map(|report| report.ended.clone().unwrap_or_default());
-    assert!(ended.iter().any(|why| why.contains("another doctor is at work")), "{ended:?}");
+    assert!(ended.iter().any(|why| why.contains("run this one again, alone")), "{ended:?}");
+}
+
+/// The one that came first wrote what the other found, and goes on writing.
+#[tokio::test]
+async fn a_probe_that_begins_in_the_middle_of_another_never_blames_the_store() {
+    let mut disturbed = 0;
+    for steps in 0..100 {
+        let store = Wrong::new(Fault::YieldsOften);
+        let second = store.second();
+        let mut one = pin!(probe(&store, &second));
+        let mut context = Context::from_waker(Waker::noop());
+        for _ in 0..steps {
+            assert!(one.as_mut().poll(&mut context).is_pending(), "it is over after {steps}");
+        }
+        let (one, other) = tokio::join!(one, probe(&store, &second));
+        for report in [&one, &other] {
+            assert_eq!(names(report, Outcome::Broken), [""; 0], "{steps}: {report:#?}");
+            disturbed += usize::from(report.ended.is_some());
+        }
+    }
+    assert!(disturbed > 50, "only {disturbed} were disturbed");
 }
 
 /// The fault is found, and by nothing but the finding meant for it.

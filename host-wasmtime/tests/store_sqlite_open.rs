@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use leasehold_host::store::{self, Expect, OpenError, Sqlite, SqliteOptions};
+use leasehold_host::store::{self, Expect, Found, OpenError, Sqlite, SqliteOptions};
 use store_support::{beside, by_hand, directory, must_put, must_read, open, respect_permissions};
 use tempfile::TempDir;
 
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 fn a_missing_directory_is_named_and_not_created() {
     let directory = directory();
     let path = directory.path().join("no/such/leases.db");
-    assert_unreachable(&path, "no/such does not exist; create it");
+    assert_missing(&path, "no/such does not exist; create it");
     assert!(!directory.path().join("no").exists());
 }
 
@@ -35,7 +35,7 @@ fn a_directory_a_device_and_a_dangling_link_are_no_stores() {
     assert_refused(Path::new("/dev/null"), "is no regular file");
     let link = directory.path().join("link.db");
     symlink(directory.path().join("nowhere.db"), &link).unwrap();
-    assert_unreachable(&link, "nowhere.db, and nothing is there; remove the link");
+    assert_missing(&link, "nowhere.db, and nothing is there; remove the link");
     assert!(!directory.path().join("nowhere.db").exists());
 }
 
@@ -131,10 +131,7 @@ fn a_file_with_a_second_name_is_refused_by_either_and_open_again_without_it() {
     symlink(&other, &link).unwrap();
     for name in [&one, &other, &link] {
         assert_refused(name, "has a second name (hard link)");
-        assert!(matches!(
-            Sqlite::exists(name, SqliteOptions::default()),
-            Err(OpenError::Refused(_))
-        ));
+        assert!(matches!(Sqlite::find(name, SqliteOptions::default()), Err(OpenError::Refused(_))));
     }
     assert!(!beside(&other, "-wal").exists());
     fs::remove_file(&one).unwrap();
@@ -180,30 +177,30 @@ fn a_file_that_is_mounted_by_itself_is_refused() {
 }
 
 #[test]
-fn to_ask_whether_a_store_exists_creates_and_changes_nothing() {
+fn to_ask_what_is_there_creates_and_changes_nothing() {
     let directory = directory();
     let path = directory.path().join("leases.db");
     let url = path.display().to_string();
-    assert_eq!(store::exists(&url), Ok(false));
-    assert!(matches!(store::exists("./no/such/leases.db"), Err(OpenError::Unreachable(_))));
+    assert_eq!(store::find(&url), Ok(Found::Nothing));
+    assert!(matches!(store::find("./no/such/leases.db"), Err(OpenError::Missing(_))));
     assert!(!path.exists());
 
     fs::write(&path, b"").unwrap();
-    assert_eq!(store::exists(&url), Ok(false));
+    assert_eq!(store::find(&url), Ok(Found::Nothing));
     by_hand(&path).execute_batch("CREATE TABLE payment (id)").unwrap();
     let before = fs::read(&path).unwrap();
-    assert_eq!(store::exists(&url), Ok(false));
+    assert_eq!(store::find(&url), Ok(Found::Other));
     assert_eq!(fs::read(&path).unwrap(), before);
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
 
     let store = open(&path).unwrap();
-    assert_eq!(store::exists(&url), Ok(true));
+    assert_eq!(store::find(&url), Ok(Found::Store));
     must_put(&store, "lease/a", Expect::Absent, "1");
     drop(store);
-    assert_eq!(store::exists(&url), Ok(true));
+    assert_eq!(store::find(&url), Ok(Found::Store));
     fs::write(&path, b"name,term\n".repeat(100)).unwrap();
-    assert!(matches!(store::exists(&url), Err(OpenError::Refused(_))));
-    assert!(matches!(store::exists("memory:"), Err(OpenError::Url(_))));
+    assert!(matches!(store::find(&url), Err(OpenError::Refused(_))));
+    assert!(matches!(store::find("memory:"), Err(OpenError::Url(_))));
 }
 
 /// The test runs itself in a directory with such a name.
@@ -374,6 +371,13 @@ fn assert_refused(path: &Path, expected: &str) {
 fn assert_unreachable(path: &Path, expected: &str) {
     match open(path) {
         Err(OpenError::Unreachable(why)) => assert!(why.contains(expected), "{why}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn assert_missing(path: &Path, expected: &str) {
+    match open(path) {
+        Err(OpenError::Missing(why)) => assert!(why.contains(expected), "{why}"),
         other => panic!("{other:?}"),
     }
 }

@@ -2,26 +2,27 @@
 
 use std::process::ExitCode;
 
-use leasehold_host::store::{Finding, Outcome, Report, Verdict, probe};
+use leasehold_host::store::{self, Finding, Found, OpenError, Outcome, Report, Verdict, probe};
 use serde_json::json;
 
-use crate::exit::{self, Failure, print};
+use crate::exit::{self, Failure, print, say};
 use crate::options::Doctor;
 use crate::places;
+use crate::status::block_on;
 
 pub(crate) fn doctor(options: &Doctor) -> Result<ExitCode, Failure> {
     let named = options.store.named();
     let url = places::url(named)?;
-    if !options.create && !places::exists(named)? {
-        return Err(Failure::configuration(format!(
-            "there is no store in {url}, and none was created: look for a slip in its name; or \
-             have one, by the first `leasehold run` or now by `leasehold doctor --create`"
-        )));
+    let found = found(options, &url)?;
+    if named.is_none() {
+        places::create_folder(&url)?;
     }
-    let (first, second) = (places::open(named)?, places::open(named)?);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::new(exit::UNREACHABLE, error))?;
-    let report = runtime.block_on(probe(&*first.store, &*second.store));
+    let open = || store::open(&url).map_err(failure);
+    let (first, second) = (open()?, open()?);
+    if found == Found::Other {
+        say(format!("{url} {SOMETHING_ELSE}; a store's tables were added to it"));
+    }
+    let report = block_on(probe(&*first, &*second))?;
     if options.json {
         print(line(&report, &url))?;
     } else {
@@ -32,6 +33,39 @@ pub(crate) fn doctor(options: &Doctor) -> Result<ExitCode, Failure> {
         Verdict::Unfit => exit::REFUSED.into(),
         Verdict::Unreachable => exit::UNREACHABLE.into(),
     })
+}
+
+const SOMETHING_ELSE: &str = "is a SQLite database of something else";
+
+/// What is to be probed, or to become a store.
+fn found(options: &Doctor, url: &str) -> Result<Found, Failure> {
+    // This user's own has no folder either before its first use.
+    let found = match store::find(url) {
+        Err(OpenError::Missing(_)) if options.store.named().is_none() => Found::Nothing,
+        found => found.map_err(failure)?,
+    };
+    match found {
+        Found::Nothing if !options.create => Err(Failure::configuration(format!(
+            "there is no store in {url}, and none was created: look for a slip in its name; or \
+             have one, by the first `leasehold run` or now by `leasehold doctor --create`"
+        ))),
+        Found::Other if !options.create => Err(Failure::configuration(format!(
+            "{url} {SOMETHING_ELSE}, and was left as it is: look for a slip in its name; or have a \
+             store's tables added to it, by the first `leasehold run` or now by `leasehold doctor \
+             --create`"
+        ))),
+        _ => Ok(found),
+    }
+}
+
+/// A store that cannot be opened for what is in it is not fit.
+fn failure(error: OpenError) -> Failure {
+    let code = match error {
+        OpenError::Url(_) | OpenError::Missing(_) => exit::CONFIGURATION,
+        OpenError::Refused(_) => exit::REFUSED,
+        OpenError::Unreachable(_) => exit::UNREACHABLE,
+    };
+    Failure::new(code, error)
 }
 
 fn line(report: &Report, url: &str) -> serde_json::Value {

@@ -4,7 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use leasehold_host::store::{self, OpenError, Store};
+use leasehold_host::store::{self, Found, OpenError, Store};
 
 use crate::exit::{self, Failure};
 
@@ -35,7 +35,7 @@ pub(crate) fn exists(named: Option<&str>) -> Result<bool, Failure> {
     if named.is_none() && !Path::new(&url).exists() {
         return Ok(false);
     }
-    store::exists(&url).map_err(failure)
+    Ok(store::find(&url).map_err(failure)? == Found::Store)
 }
 
 /// The name of a store: as it was given, or of the one file that each user has on a machine.
@@ -57,7 +57,7 @@ pub(crate) fn url(named: Option<&str>) -> Result<String, Failure> {
 
 const GIVE_ONE: &str = "give a store with --store sqlite:PATH";
 
-fn create_folder(file: &str) -> Result<(), Failure> {
+pub(crate) fn create_folder(file: &str) -> Result<(), Failure> {
     let folder = Path::new(file).parent().unwrap_or(Path::new("/"));
     std::fs::create_dir_all(folder).map_err(|error| {
         let folder = folder.display();
@@ -68,7 +68,7 @@ fn create_folder(file: &str) -> Result<(), Failure> {
 fn failure(error: OpenError) -> Failure {
     match error {
         OpenError::Url(_) | OpenError::Refused(_) => Failure::configuration(error),
-        OpenError::Unreachable(_) => Failure::new(exit::UNREACHABLE, error),
+        OpenError::Missing(_) | OpenError::Unreachable(_) => Failure::new(exit::UNREACHABLE, error),
     }
 }
 

@@ -177,13 +177,24 @@ pub fn open(url: &str) -> Result<Arc<dyn Store>, OpenError> {
     Ok(Arc::new(Sqlite::open(&path, options)?))
 }
 
-/// Whether the store that `url` names is there. Nothing is created or changed, as [`open`] would do.
+/// What is where `url` names a store. Nothing is created or changed, as [`open`] would do.
 ///
 /// # Errors
 /// [`OpenError`], for what [`open`] would not open either.
-pub fn exists(url: &str) -> Result<bool, OpenError> {
+pub fn find(url: &str) -> Result<Found, OpenError> {
     let url::Location { path, options } = url::parse(url)?;
-    Sqlite::exists(&path, options)
+    Sqlite::find(&path, options)
+}
+
+/// What is where a store may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// Nothing yet: [`open`] creates a store.
+    Nothing,
+    /// A database of something else: [`open`] adds a store's tables to it.
+    Other,
+    /// A store.
+    Store,
 }
 
 /// The same store by a name that leads to it from every working directory.
@@ -210,14 +221,19 @@ pub enum OpenError {
     Url(String),
     /// What is there must not be used as a store.
     Refused(String),
+    /// The directory that the file is to be in is not there, or what a link leads to.
+    Missing(String),
     /// The store cannot be reached at present, or not by this user.
     Unreachable(String),
 }
 
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::Url(why) | Self::Refused(why) | Self::Unreachable(why)) = self;
-        f.write_str(why)
+        match self {
+            Self::Url(why) | Self::Refused(why) | Self::Missing(why) | Self::Unreachable(why) => {
+                f.write_str(why)
+            }
+        }
     }
 }
 

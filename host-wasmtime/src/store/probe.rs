@@ -11,7 +11,8 @@ use super::{Expect, Finding, Outcome, Store, Transact, Version};
 use crate::clock::{Clock as _, SystemClock};
 use crate::protocol::{Entropy as _, OsEntropy};
 use ask::{
-    PATIENCE, Race, Stop, applied, broken, check, ensure, entry, present, read, transact, write,
+    Entry, PATIENCE, Race, Stop, applied, broken, check, ensure, entry, present, read, transact,
+    write,
 };
 use left::Left;
 
@@ -70,7 +71,7 @@ pub async fn probe(first: &dyn Store, second: &dyn Store) -> Report {
         second,
         report,
         id: 0,
-        found_id: None,
+        found: None,
         writes: 0,
         earlier: Vec::new(),
         seen: Vec::new(),
@@ -153,8 +154,8 @@ struct Probe<'a> {
     report: Report,
     /// Stands in everything that this probe writes.
     id: u64,
-    /// The probe that wrote what was there before.
-    found_id: Option<u64>,
+    /// What an earlier probe left. It may be at work still: what it writes from now on disturbs.
+    found: Option<Version>,
     writes: u32,
     /// A version that each of the last probes left.
     earlier: Vec<Version>,
@@ -192,16 +193,15 @@ impl Probe<'_> {
     async fn found(&mut self, trial: &Trial, result: Result<(), Stop>) -> Result<(), Over> {
         let Trial { name, holds, follows } = *trial;
         let advice = format!("{follows}: keep no leases in this store");
+        let result = match result {
+            Err(Stop::Broken(saw)) => Err(self.broken_or_disturbed(saw).await),
+            other => other,
+        };
         let mut over = Ok(());
         let finding = match result {
             Ok(()) => Finding::holds(name, holds),
             Err(Stop::NotTried(why)) => Finding::not_tried(name, why),
             Err(Stop::Warning(saw, follows)) => Finding::warning(name, saw, follows),
-            Err(Stop::Broken(_)) if self.is_disturbed().await => {
-                over = Err(Over);
-                self.report.ended = Some(DISTURBED.to_owned());
-                Finding::not_tried(name, DISTURBED)
-            }
             Err(Stop::Broken(saw)) => Finding::broken(name, saw, advice),
             Err(Stop::Gone(why)) => {
                 over = Err(Over);
@@ -217,13 +217,19 @@ impl Probe<'_> {
         over
     }
 
-    /// Whether another probe writes at the same time.
-    async fn is_disturbed(&self) -> bool {
-        let now = match read(self.first, KEY).await {
-            Ok(Some(entry)) => Left::parse(&entry.value).map(|left| left.probe),
-            _ => None,
-        };
-        now.is_some_and(|now| now != self.id && Some(now) != self.found_id)
+    /// What was seen is the store's fault, unless another probe writes at the same time.
+    async fn broken_or_disturbed(&self, saw: String) -> Stop {
+        match read(self.first, KEY).await {
+            Ok(Some(now)) if self.is_anothers(&now) => Stop::Ended(DISTURBED.to_owned()),
+            Ok(_) => Stop::Broken(saw),
+            // Nobody knows whose fault it was.
+            Err(unread) => unread,
+        }
+    }
+
+    fn is_anothers(&self, now: &Entry) -> bool {
+        let writer = Left::parse(&now.value).map(|left| left.probe);
+        writer.is_some_and(|writer| writer != self.id) && Some(now.version) != self.found
     }
 
     /// Learns what earlier probes left.
@@ -231,7 +237,7 @@ impl Probe<'_> {
         self.id = OsEntropy.salt().map_err(|error| Stop::Ended(error.to_string()))?;
         if let Some(entry) = read(self.first, KEY).await? {
             if let Some(left) = Left::parse(&entry.value) {
-                self.found_id = Some(left.probe);
+                self.found = Some(entry.version);
                 self.earlier = left.earlier;
             }
             self.earlier.push(entry.version);
@@ -447,7 +453,7 @@ impl Probe<'_> {
 }
 
 const DISTURBED: &str =
-    "another doctor is at work on this store: wait until it is done, then start anew";
+    "another doctor was at work on this store meanwhile; run this one again, alone";
 
 /// The wait for an age to grow is no longer.
 const LONGEST_WAIT: Duration = Duration::from_secs(3);

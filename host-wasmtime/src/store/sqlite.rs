@@ -21,7 +21,9 @@ use tokio::sync::oneshot;
 
 use self::database::{Database, Request};
 use self::queue::Job;
-use super::{Answer, Capabilities, Check, Finding, List, OpenError, Read, Store, Transact, Write};
+use super::{
+    Answer, Capabilities, Check, Finding, Found, List, OpenError, Read, Store, Transact, Write,
+};
 
 /// A store in one SQLite file; processes of one machine share it by its path.
 ///
@@ -83,8 +85,8 @@ impl Sqlite {
     /// # Errors
     /// [`OpenError::Refused`] for what must not be used as a store: no SQLite database, a newer
     /// schema, a file with a second name, a network or FUSE file system.
-    /// [`OpenError::Unreachable`] for a missing directory, missing permissions, a file that stays
-    /// locked.
+    /// [`OpenError::Missing`] for a missing directory. [`OpenError::Unreachable`] for missing
+    /// permissions, a file that stays locked.
     pub fn open(path: &Path, options: Options) -> Result<Self, OpenError> {
         let mut database = setup::open(path, &options)?;
         let (jobs, inbox) = mpsc::channel::<Job>();
@@ -120,12 +122,12 @@ impl Sqlite {
         }
     }
 
-    /// Whether there is a store in the file, which is neither created nor changed.
+    /// What is in the file, which is neither created nor changed.
     ///
     /// # Errors
     /// As for [`Sqlite::open`], except that the file may be missing and may be read-only.
-    pub fn exists(path: &Path, options: Options) -> Result<bool, OpenError> {
-        setup::exists(path, &options)
+    pub fn find(path: &Path, options: Options) -> Result<Found, OpenError> {
+        setup::find(path, &options)
     }
 
     /// Runs `job` on the connection's own thread, after those before it. The job runs to its end

@@ -9,7 +9,7 @@ use rustix::thread::{CapabilitySet, capabilities, remove_capability_from_boundin
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::rig::{Ended, Scene, now, until};
+use crate::rig::{Ended, Scene, Started, now, until};
 
 const FINDINGS: [&str; 14] = [
     "integrity",
@@ -36,7 +36,7 @@ fn a_store_that_is_missing_is_not_created_unless_told_to() {
     doctor(&scene, &["--json"]).expect(78, "`leasehold doctor --create`");
     assert!(!scene.store().path().exists());
     let folder = ["doctor", "--store", "./no/such/leases.db", "--create"];
-    scene.leasehold(folder).end().expect(69, "no/such does not exist; create it");
+    scene.leasehold(folder).end().expect(78, "no/such does not exist; create it");
 
     doctor(&scene, &["--create"]).expect(0, "");
     doctor(&scene, &[]).expect(0, "");
@@ -63,8 +63,22 @@ fn a_database_without_leases_is_no_store_yet_and_stays_as_it_is() {
     let payments = scene.payments();
     let before = fs::read(payments.path()).unwrap();
     let ended = scene.leasehold(["doctor", "--store", "./payments.db"]).end();
-    ended.expect(78, "there is no store in ./payments.db");
+    ended.expect(78, "./payments.db is a SQLite database of something else, and was left as it is");
     assert_eq!(fs::read(payments.path()).unwrap(), before);
+}
+
+#[test]
+fn a_database_of_something_else_that_becomes_a_store_is_told_of() {
+    let scene = Scene::new();
+    scene.payments();
+    let doctor = |option| scene.leasehold(["doctor", "--store", "./payments.db", option]).end();
+    doctor("--create").expect(0, "something else; a store's tables were added to it");
+    let again = doctor("--create");
+    assert_eq!((again.code, again.stderr.as_str()), (0, ""), "{again:?}");
+    // A file that has nothing in it is nobody else's.
+    fs::write(scene.path("leases.db"), b"").unwrap();
+    let own = scene.leasehold(["doctor", "--store", "./leases.db", "--create"]).end();
+    assert_eq!((own.code, own.stderr.as_str()), (0, ""), "{own:?}");
 }
 
 #[test]
@@ -119,11 +133,32 @@ fn beside_a_living_holder_it_finds_the_store_fit_and_touches_no_lease() {
     assert!(!holder.stderr().contains("lost"), "{}", holder.stderr());
 }
 
+/// The second begins at once, or when it finds what the first has written.
+#[test]
+fn two_at_a_time_never_blame_a_healthy_store() {
+    let scene = healthy();
+    let begin = || scene.leasehold(["doctor", "--store", "./leases.db"]);
+    for pair in 0..20 {
+        let before = left_by_a_doctor(&scene);
+        let first = begin();
+        if pair % 2 == 0 {
+            until("the first one's write", || (left_by_a_doctor(&scene) != before).then_some(()));
+        }
+        for ended in [begin(), first].map(Started::end) {
+            assert!(!ended.stdout.contains("FAIL"), "{ended:?}");
+            let disturbed = ended.stdout.ends_with("; run this one again, alone\n");
+            assert_eq!(ended.code, if disturbed { 69 } else { 0 }, "{ended:?}");
+        }
+    }
+    doctor(&scene, &[]).expect(0, "");
+}
+
 #[test]
 fn its_help_says_that_it_may_be_run_beside_holders_and_what_its_codes_mean() {
     let help = Scene::new().leasehold(["doctor", "--help"]).end();
     help.expect(0, "");
-    for telling in ["It may be run beside living holders", "1        not fit"] {
+    for telling in ["It may be run beside living holders", "1        not fit: a finding says FAIL"]
+    {
         assert!(help.stdout.contains(telling), "no {telling:?} in {help:?}");
     }
 }
@@ -211,22 +246,22 @@ fn a_damaged_page_is_found_and_the_file_is_not_written() {
 }
 
 #[test]
-fn what_cannot_be_opened_is_refused_as_run_would() {
+fn what_cannot_be_opened_is_not_fit_in_the_words_of_run() {
     let scene = healthy();
     let store = scene.store();
     let mut bytes = fs::read(store.path()).unwrap();
     bytes[100..].fill(0xA5);
     fs::write(store.path(), &bytes).unwrap();
     fs::write(scene.path("letter.db"), "Dear reader, this is no database at all.\n").unwrap();
-    for (store, telling) in [
-        ("./leases.db", "is damaged"),
-        ("./letter.db", "is no SQLite database, and was left as it is"),
-        ("leases.db", "write ./leases.db"),
+    for (store, code, telling) in [
+        ("./leases.db", 1, "is damaged"),
+        ("./letter.db", 1, "is no SQLite database, and was left as it is"),
+        ("leases.db", 78, "write ./leases.db"),
     ] {
         let run = scene.leasehold(["run", "job", "--store", store, "--", "true"]).end();
         run.expect(78, telling);
         let doctor = scene.leasehold(["doctor", "--store", store]).end();
-        assert_eq!((doctor.code, &doctor.stderr), (78, &run.stderr));
+        assert_eq!((doctor.code, &doctor.stderr), (code, &run.stderr));
         assert_eq!(doctor.stdout, "");
     }
     assert_eq!(fs::read(scene.store().path()).unwrap(), bytes);
@@ -246,6 +281,11 @@ fn doctor(scene: &Scene, options: &[&str]) -> Ended {
 fn at(scene: &Scene, store: &Path, options: &[&str]) -> Ended {
     let line = [&["doctor", "--store", store.to_str().unwrap()], options].concat();
     scene.leasehold(line).end()
+}
+
+fn left_by_a_doctor(scene: &Scene) -> Option<String> {
+    let select = "SELECT value FROM leasehold_kv WHERE key = 'doctor'";
+    scene.store().open().query_row(select, [], |row| row.get(0)).ok()
 }
 
 /// The superuser's processes, too.

@@ -13,7 +13,8 @@ use super::StoreOption;
 ///
 /// It may be run beside living holders: it writes the keys `doctor` and `doctor/second`, and
 /// touches no lease. A store that is not there yet is not created, so that a slip in its name does
-/// not pass for a healthy store; --create does it.
+/// not pass for a healthy store; --create does it. A SQLite database of something else may become
+/// one, too: --create adds a store's tables to it, and says so.
 #[derive(Args, Debug)]
 #[command(after_long_help = DOCTOR_CODES)]
 pub(crate) struct Doctor {
@@ -32,6 +33,6 @@ pub(crate) struct Doctor {
 const DOCTOR_CODES: &str = "\
 Exit codes:
   0        fit for leases, perhaps with warnings
-  1        not fit
-  69       store unreachable, busy, or not sure of an answer
-  78       no such store, or nothing that may be used as one";
+  1        not fit: a finding says FAIL, or what is there cannot be opened as a store
+  69       store unreachable, busy, or disturbed by another doctor: run it again
+  78       no such store, or a name that is none";

@@ -51,3 +51,9 @@ pub(crate) fn has(connection: &Connection, name: &str) -> rusqlite::Result<bool>
     let select = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = ? COLLATE NOCASE)";
     connection.query_row(select, [name], |row| row.get(0))
 }
+
+/// Whether nobody has put anything into the database yet.
+pub(crate) fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
+    let select = "SELECT NOT EXISTS (SELECT 1 FROM sqlite_master)";
+    connection.query_row(select, [], |row| row.get(0))
+}

@@ -15,7 +15,7 @@ use super::filesystem::{Disk, disk};
 use super::names::second_name;
 use super::schema::{self, Part};
 use super::{Options, advice};
-use crate::store::OpenError;
+use crate::store::{Found, OpenError};
 
 /// The version of the part `kv` that this code reads and writes.
 const VERSION: i64 = 1;
@@ -56,18 +56,23 @@ pub(super) fn open(path: &Path, options: &Options) -> Result<Database, OpenError
     Ok(Database { connection, files, disk, busy: options.busy })
 }
 
-/// Whether there is a store at `path`. Whatever is there is left as it is.
-pub(super) fn exists(path: &Path, options: &Options) -> Result<bool, OpenError> {
+/// What is at `path`. It is left as it is.
+pub(super) fn find(path: &Path, options: &Options) -> Result<Found, OpenError> {
     let path = &path::absolute(path).map_err(|error| unreachable(path, &error))?;
     suitable_disk(path, options)?;
     match fs::metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
         Err(error) => return Err(unreachable(path, &error)),
         Ok(_) => {}
     }
     let canonical = the_one_name(path)?;
     let connection = connect(&canonical, options).map_err(|error| explain(path, &error))?;
-    Ok(look(&connection, path)?.table)
+    if look(&connection, path)?.table {
+        return Ok(Found::Store);
+    }
+    let is_empty =
+        patiently(|| schema::is_empty(&connection)).map_err(|error| explain(path, &error))?;
+    Ok(if is_empty { Found::Nothing } else { Found::Other })
 }
 
 /// The file system of the file, or of the directory it is to be created in.
@@ -83,7 +88,7 @@ fn suitable_disk(path: &Path, options: &Options) -> Result<Disk, OpenError> {
         Ok(_) => disk(path),
         Err(error) if error.kind() == io::ErrorKind::NotFound => match fs::read_link(path) {
             Ok(target) => {
-                return Err(OpenError::Unreachable(format!(
+                return Err(OpenError::Missing(format!(
                     "{} is a link to {}, and nothing is there; remove the link, or create what it leads to",
                     path.display(),
                     target.display()
@@ -102,12 +107,10 @@ fn suitable_disk(path: &Path, options: &Options) -> Result<Disk, OpenError> {
             ),
         ),
         Ok(disk) => Ok(disk),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Err(OpenError::Unreachable(format!(
-                "the directory {} does not exist; create it, or name another file",
-                directory.display()
-            )))
-        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(OpenError::Missing(format!(
+            "the directory {} does not exist; create it, or name another file",
+            directory.display()
+        ))),
         Err(error) => Err(unreachable(path, &error)),
     }
 }
@@ -169,19 +172,19 @@ fn prepare(connection: &mut Connection, path: &Path, options: &Options) -> Resul
 }
 
 /// What a database has of a store.
-struct Found {
+struct Parts {
     schema: bool,
     table: bool,
 }
 
 /// Reads only. Fails where something else stands in the store's place.
-fn look(connection: &Connection, path: &Path) -> Result<Found, OpenError> {
+fn look(connection: &Connection, path: &Path) -> Result<Parts, OpenError> {
     let version =
         patiently(|| Part::of(connection, "kv")).map_err(|error| explain(path, &error))?;
     version.suits(VERSION).or_else(|why| refused(path, &why))?;
     let table = patiently(|| schema::has(connection, "leasehold_kv"))
         .map_err(|error| explain(path, &error))?;
-    let found = Found { schema: version != Part::Absent, table };
+    let found = Parts { schema: version != Part::Absent, table };
     if found.schema || found.table {
         let insert = "INSERT INTO leasehold_kv (key, value, written, boot) VALUES (?, ?, ?, ?)";
         match patiently(|| connection.prepare(insert)) {
