@@ -6,6 +6,7 @@
 mod bad_input;
 mod clock;
 mod contention;
+mod corners;
 mod doctor;
 mod exit_codes;
 mod fence_commands;

@@ -161,9 +161,10 @@ impl Drop for Scene {
 
 /// The arguments of a `run` on the store of the scene.
 pub(crate) fn run_line<'a>(options: &[&'a str], command: &[&'a str]) -> Vec<&'a str> {
-    let fixed = ["run", LEASE, "--store", "./leases.db", "--grace", GRACE];
-    let ttl: &[_] = if options.contains(&"--ttl") { &[] } else { &["--ttl", "3s"] };
-    [&fixed, ttl, options, &["--"], command].concat()
+    let fixed = ["run", LEASE, "--store", "./leases.db"];
+    let usual = [["--ttl", "3s"], ["--grace", GRACE]];
+    let usual = usual.into_iter().filter(|[option, _]| !options.contains(option));
+    [&fixed, &usual.flatten().collect::<Vec<_>>()[..], options, &["--"], command].concat()
 }
 
 /// The same, started by a program like `unshare`, which becomes it or starts it.

@@ -173,6 +173,11 @@ impl Front {
         }
     }
 
+    /// How long one request to the store may take.
+    pub(super) fn attempt_ns(&self) -> u64 {
+        self.leases.timing().attempt_ns
+    }
+
     fn runs_anew_after(&self, loss: Loss) -> bool {
         self.plan.options.respawn && loss != Loss::Unconfirmed && !self.told_to_end
     }

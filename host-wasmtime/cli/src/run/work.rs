@@ -193,7 +193,8 @@ impl Front {
                     Event::RenewalLate { .. } => match trouble {
                         Some(why) => say(format!("{name}: not renewed yet: {why}")),
                         // The store is slow to complain, or somebody only changed the record.
-                        None => work.late_at = Some(after(now, self.plan.options.ttl / 20)),
+                        // Two attempts settle the latter.
+                        None => work.late_at = Some(now.after(2 * self.attempt_ns())),
                     },
                     Event::Renewed { .. } => work.late_at = None,
                     Event::StoreFault(fault) => say(format!("{name}: {fault}")),
