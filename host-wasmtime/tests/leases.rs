@@ -271,7 +271,7 @@ async fn what_cannot_be_a_lease_is_refused_with_the_remedy() {
         };
         let leases = make(Arc::new(Memory::new()), short).unwrap();
         let Err(error) = leases.candidate("job").await else { panic!("taken") };
-        assert!(error.to_string().contains("ms or more"), "{error}");
+        assert!(error.to_string().contains("or more; use that"), "{error}");
         let leases = make(Arc::new(Memory::new()), options("not a label")).unwrap();
         assert!(matches!(leases.candidate("job").await, Err(Error::Misuse(Misuse::Holder(_)))));
     })

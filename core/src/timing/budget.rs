@@ -2,7 +2,8 @@
 
 use core::fmt;
 
-use super::misuse::{AtLeast, AtMost};
+use super::misuse::HELD;
+use super::span::{AtLeast, AtMost};
 use super::{Plan, Timing};
 use crate::lease::Authority;
 use crate::record::MAX_TTL_MS;
@@ -241,8 +242,8 @@ impl fmt::Display for Refusal {
             ),
             Self::Detection { least_ns } => write!(
                 f,
-                "the detection target is too short for the renewals, pause, drain and guard: use \
-                 {} or more, or plan for shorter pauses, a shorter drain, a faster store",
+                "the detection target is too short: {HELD} need {} or more; use that, or plan for \
+                 shorter pauses, a shorter drain, a faster store",
                 AtLeast(least_ns)
             ),
         }

@@ -2,8 +2,8 @@
 
 use core::fmt;
 
+use super::span::{AtLeast, AtMost, Span, of_ms};
 use crate::record::MAX_TTL_MS;
-use crate::time::MILLISECOND_NS;
 
 /// The caller's mistake, found at construction: the first constraint that fails, and the nearest
 /// value that satisfies it.
@@ -55,10 +55,15 @@ pub enum Misuse {
     },
 }
 
+/// What a ttl has to hold.
+pub(super) const HELD: &str =
+    "renewals, pauses, the end of the work (drain) and the margin for clocks (guard)";
+const LONGEST: Span = of_ms(MAX_TTL_MS as u64);
+
 impl fmt::Display for Misuse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Ttl => write!(f, "the ttl must be 1 ms to {MAX_TTL_MS} ms (one day)"),
+            Self::Ttl => write!(f, "the ttl must be 1ms to {LONGEST}"),
             Self::Tolerated => f.write_str("at least 2 lost renewals must be tolerated"),
             Self::Attempt { attempt_ns } => write!(
                 f,
@@ -77,13 +82,14 @@ impl fmt::Display for Misuse {
             ),
             Self::TooShort { ttl_ms } if ttl_ms > u64::from(MAX_TTL_MS) => write!(
                 f,
-                "renewals, pause, drain and guard need a ttl of {ttl_ms} ms, and {MAX_TTL_MS} ms \
-                 (one day) is the longest: use a shorter drain, or shorter renewals and pauses"
+                "{HELD} need a ttl of {}, and {LONGEST} is the longest: use a shorter drain, or \
+                 shorter renewals and pauses",
+                of_ms(ttl_ms)
             ),
             Self::TooShort { ttl_ms } => write!(
                 f,
-                "the ttl is too short for its renewals, drain and guard: use {ttl_ms} ms or more, \
-                 or a shorter drain"
+                "the ttl is too short: {HELD} need {} or more; use that, or a shorter drain",
+                of_ms(ttl_ms)
             ),
             Self::Poll { poll_ns } => write!(
                 f,
@@ -96,7 +102,8 @@ impl fmt::Display for Misuse {
             Self::Grace { grace_ms } => write!(
                 f,
                 "an offer must be kept for a poll and two attempts, and a day at most: use a grace \
-                 of {grace_ms} ms"
+                 of {}",
+                of_ms(grace_ms)
             ),
             Self::SitOut { sit_out_ns } => write!(
                 f,
@@ -109,24 +116,3 @@ impl fmt::Display for Misuse {
 }
 
 impl core::error::Error for Misuse {}
-
-/// A least span for people: in milliseconds, so rounded that what is read passes.
-pub(super) struct AtLeast(pub u64);
-
-impl fmt::Display for AtLeast {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ms", self.0.div_ceil(MILLISECOND_NS))
-    }
-}
-
-/// A longest span for people, rounded likewise; in nanoseconds where it is below a millisecond.
-pub(super) struct AtMost(pub u64);
-
-impl fmt::Display for AtMost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 / MILLISECOND_NS {
-            0 => write!(f, "{} ns", self.0),
-            whole => write!(f, "{whole} ms"),
-        }
-    }
-}

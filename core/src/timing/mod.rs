@@ -19,12 +19,14 @@
 mod budget;
 mod misuse;
 mod plan;
+mod span;
 #[cfg(test)]
 mod tests;
 
 pub use budget::{Budget, Refusal, derive};
 pub use misuse::Misuse;
 pub use plan::Plan;
+pub use span::Span;
 
 use crate::lease::Authority;
 use crate::record::MAX_TTL_MS;

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use super::Timing;
-use super::misuse::{AtLeast, AtMost};
+use super::span::{AtLeast, AtMost, of_ms};
 use crate::lease::Authority;
 use crate::time::MILLISECOND_NS;
 
@@ -61,22 +61,22 @@ impl fmt::Display for Plan {
             self.timing;
         writeln!(
             f,
-            "a ttl of {ttl_ms} ms, renewed every {}, each attempt within {}",
+            "a ttl of {}, renewed every {}, each attempt within {}",
+            of_ms(ttl_ms.into()),
             AtMost(renew_ns),
             AtMost(attempt_ns)
         )?;
         writeln!(f, "a dead holder is replaced within {}", AtLeast(self.takeover_ns))?;
-        writeln!(
-            f,
-            "{} lost renewals in a row, each repeated at once, cost nothing, with a pause of {}",
-            self.lost_renewals,
-            AtMost(pause_ns)
-        )?;
-        writeln!(
-            f,
-            "a pause of {} costs nothing, with {tolerated} lost renewals",
-            AtMost(self.pause_ns)
-        )?;
+        let lost = self.lost_renewals;
+        write!(f, "{lost} lost renewals in a row, each repeated at once, cost nothing")?;
+        if pause_ns > 0 {
+            write!(f, ", even with a pause of {}", AtMost(pause_ns))?;
+        }
+        writeln!(f)?;
+        if self.pause_ns > 0 {
+            let pause = AtMost(self.pause_ns);
+            writeln!(f, "a pause of {pause} costs nothing, even with {tolerated} lost renewals")?;
+        }
         writeln!(
             f,
             "cut off from the store, a holder starts nothing after {}, and has {} to end its work",

@@ -369,8 +369,9 @@ fn a_target_that_cannot_be_met_is_refused_with_the_shortest_that_can() {
     assert_eq!(refusal, Refusal::Detection { least_ns });
     assert_eq!(
         refusal.to_string(),
-        "the detection target is too short for the renewals, pause, drain and guard: use 4302 ms \
-         or more, or plan for shorter pauses, a shorter drain, a faster store"
+        "the detection target is too short: renewals, pauses, the end of the work (drain) and the \
+         margin for clocks (guard) need 4.302s or more; use that, or plan for shorter pauses, a \
+         shorter drain, a faster store"
     );
     let tight = derive(&Budget { detection_ns: least_ns, ..REGIONS }).unwrap();
     assert_eq!(tight.timing.ttl_ms, 4_002);
@@ -379,13 +380,13 @@ fn a_target_that_cannot_be_met_is_refused_with_the_shortest_that_can() {
 }
 
 #[test]
-fn refusals_tell_people_milliseconds_that_pass() {
+fn refusals_tell_people_spans_that_pass() {
     let text = |misuse: Misuse| misuse.to_string();
-    assert!(text(Misuse::Renewal { renew_ns: 4 * MS + 1 }).ends_with("apart: 5 ms or more"));
-    assert!(text(Misuse::Poll { poll_ns: 1 }).contains("every 1 ns or so"));
+    assert!(text(Misuse::Renewal { renew_ns: 4 * MS + 1 }).ends_with("apart: 5ms or more"));
+    assert!(text(Misuse::Poll { poll_ns: 1 }).contains("every 1ns or so"));
     assert!(text(Misuse::TooShort { ttl_ms: 86_400_001 }).contains("shorter drain"));
     let most = Refusal::Drain { most_ns: 5 * MS - 1 };
-    assert!(most.to_string().ends_with("within 4 ms"));
+    assert!(most.to_string().ends_with("within 4ms"));
 }
 
 #[test]
@@ -393,12 +394,31 @@ fn a_plan_says_its_promises_in_words() {
     let plan = derive(&REGIONS).unwrap();
     assert_eq!(
         plan.to_string(),
-        "a ttl of 10300 ms, renewed every 3433 ms, each attempt within 100 ms\n\
-         a dead holder is replaced within 12000 ms\n\
-         18 lost renewals in a row, each repeated at once, cost nothing, with a pause of 1000 ms\n\
-         a pause of 4264 ms costs nothing, with 2 lost renewals\n\
-         cut off from the store, a holder starts nothing after 8198 ms, and has 2000 ms to end its \
-         work\n\
+        "a ttl of 10.3s, renewed every 3.433s, each attempt within 100ms\n\
+         a dead holder is replaced within 12s\n\
+         18 lost renewals in a row, each repeated at once, cost nothing, even with a pause of 1s\n\
+         a pause of 4.264s costs nothing, even with 2 lost renewals\n\
+         cut off from the store, a holder starts nothing after 8.198s, and has 2s to end its work\n\
          store operations per hour: 1166 of the holder, 9600 of the standbys"
     );
+    let no_pause = derive(&Budget { pause_ns: 0, ..REGIONS }).unwrap().to_string();
+    assert_eq!(no_pause.matches("a pause of ").count(), 1, "{no_pause}");
+}
+
+#[test]
+fn a_span_is_one_exact_word() {
+    for (ns, word) in [
+        (0, "0s"),
+        (7, "7ns"),
+        (1_500_000, "1500000ns"),
+        (250 * MS, "250ms"),
+        (1_050 * MS, "1.05s"),
+        (15_000 * MS, "15s"),
+        (636_021 * MS, "636.021s"),
+        (1_000_000_007, "1.000000007s"),
+        (28_800_000 * MS, "8h"),
+        (u64::MAX, "18446744073.709551615s"),
+    ] {
+        assert_eq!(Span(ns).to_string(), word);
+    }
 }

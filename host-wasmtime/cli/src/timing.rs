@@ -6,7 +6,7 @@ use std::time::Duration;
 use leasehold_core::lease::Authority;
 use leasehold_core::record::MAX_TTL_MS;
 use leasehold_core::time::{Clocks, Drift, MILLISECOND_NS};
-use leasehold_core::timing::{Budget, Plan, Timing, derive};
+use leasehold_core::timing::{Budget, Misuse, Plan, Span, Timing, derive};
 use leasehold_host::Options;
 use leasehold_host::clock::{Clock as _, SystemClock};
 use leasehold_host::store::Sqlite;
@@ -23,6 +23,16 @@ pub(crate) fn timing(options: &options::Timing) -> Result<ExitCode, Failure> {
         grace: options.grace,
         standbys: options.standbys,
     };
+    if let (Some(p50), Some(p99)) = (options.p50, options.p99)
+        && p50 > p99
+    {
+        return Err(Failure::configuration(format!(
+            "--p50 {} is over --p99 {}: if 99 of 100 operations take no longer than --p99, half of \
+             them do not either; give the median as --p50, or leave it out",
+            span(p50),
+            span(p99)
+        )));
+    }
     match (options.detect, options.p99) {
         (Some(detect), Some(p99)) => {
             keep(&run, &run.budget(options, detect, p99), options.json)?;
@@ -35,9 +45,7 @@ pub(crate) fn timing(options: &options::Timing) -> Result<ExitCode, Failure> {
 /// What `run` does with a ttl.
 fn explain(run: &Run, ttl: Duration, json: bool) -> Result<(), Failure> {
     let timing = run.timing(ttl);
-    timing.check(run.clocks.resolution_ns).map_err(|misuse| {
-        Failure::configuration(format!("--ttl and --grace: {misuse} ({})", drain_in_words()))
-    })?;
+    timing.check(run.clocks.resolution_ns).map_err(refused)?;
     let plan = run.plan(timing);
     if json {
         return print(json!({"run": run.line(&plan)}));
@@ -64,6 +72,11 @@ fn keep(run: &Run, budget: &Budget, json: bool) -> Result<(), Failure> {
         ),
     };
     print(format!("{command}\nderived from the budget, for the library\n{}", indented(&derived)))
+}
+
+/// `run` takes no such ttl and grace.
+pub(crate) fn refused(misuse: Misuse) -> Failure {
+    Failure::configuration(format!("--ttl and --grace: {misuse} ({})", drain_in_words()))
 }
 
 /// What `run` makes of its options on this machine.
@@ -149,7 +162,8 @@ impl Run {
     fn remedy(&self, budget: &Budget) -> String {
         match self.least_detection_ns(budget) {
             Some(least_ns) => {
-                format!("plan for --detect {}ms or more", least_ns.div_ceil(MILLISECOND_NS))
+                let least_ms = least_ns.div_ceil(MILLISECOND_NS);
+                format!("plan for --detect {} or more", span(Duration::from_millis(least_ms)))
             }
             None => "plan for a faster store or fewer lost renewals".to_owned(),
         }
@@ -168,7 +182,7 @@ impl Run {
 }
 
 fn drain_in_words() -> String {
-    format!("the drain is --grace and {} ms for the kill", KILL_BUDGET.as_millis())
+    format!("the drain is --grace, 3s by default, and {} for the kill", span(KILL_BUDGET))
 }
 
 fn indented(plan: &Plan) -> String {
@@ -188,7 +202,7 @@ fn spans(plan: &Plan) -> Value {
         "poll_ns": timing.poll_ns,
         "retry_ns": timing.retry_ns,
         "seal_within_ns": timing.seal_within_ns,
-        "grace_ms": timing.grace_ms,
+        "offer_grace_ms": timing.grace_ms,
         "sit_out_ns": timing.sit_out_ns,
         "drift_ppm": timing.drift.ppm(),
         "takeover_ns": plan.takeover_ns,
@@ -201,12 +215,8 @@ fn spans(plan: &Plan) -> Value {
 }
 
 /// As a shell takes it: one word.
-fn span(span: Duration) -> String {
-    match span.as_nanos() {
-        ns if ns % 1_000_000_000 == 0 => format!("{}s", ns / 1_000_000_000),
-        ns if ns % 1_000_000 == 0 => format!("{}ms", ns / 1_000_000),
-        ns => format!("{ns}ns"),
-    }
+fn span(span: Duration) -> Span {
+    Span(nanoseconds(span))
 }
 
 fn nanoseconds(span: Duration) -> u64 {
@@ -278,10 +288,9 @@ mod tests {
 
     #[test]
     fn a_span_is_one_word_that_is_read_as_the_same() {
-        for (ns, word) in [(0, "0s"), (15_000_000_000, "15s"), (1_500 * MS, "1500ms"), (7, "7ns")] {
-            let duration = Duration::from_nanos(ns);
-            assert_eq!(span(duration), word);
-            assert_eq!(humantime::parse_duration(word), Ok(duration));
+        let spans = [0, 7, 250 * MS, 1_500 * MS, 636_021 * MS, 28_800_000 * MS, 1_000_000_007];
+        for duration in spans.map(Duration::from_nanos) {
+            assert_eq!(humantime::parse_duration(&span(duration).to_string()), Ok(duration));
         }
     }
 }

@@ -128,11 +128,11 @@ fn a_ttl_too_short_for_the_grace_is_refused_with_one_that_works() {
     };
     for (ttl, grace) in [("1ms", "0s"), ("500ms", "300ms"), ("3s", "3s"), ("1h", "2h")] {
         let ended = run(ttl, grace);
-        ended.expect(78, "the ttl is too short for its renewals, drain and guard: use ");
+        ended.expect(78, "the ttl is too short: ");
         assert_eq!(ended.stdout, "");
-        let (_, rest) = ended.stderr.split_once("guard: use ").unwrap();
-        let (works, _) = rest.split_once(" ms").unwrap();
-        let ended = run(&format!("{works}ms"), grace);
+        let (_, rest) = ended.stderr.split_once(" need ").unwrap();
+        let (works, _) = rest.split_once(" or more; use that").unwrap();
+        let ended = run(works, grace);
         assert_eq!((ended.code, ended.stdout.as_str()), (0, "ran\n"), "{ended:?}");
     }
 }
@@ -142,8 +142,8 @@ fn a_bad_duration_is_refused() {
     let scene = Scene::new();
     assert_eq!(scene.run(&[], &["true"]).end().code, 0);
     for (option, value, telling) in [
-        ("--ttl", "0s", "the ttl must be 1 ms to 86400000 ms"),
-        ("--ttl", "25h", "the ttl must be 1 ms to 86400000 ms"),
+        ("--ttl", "0s", "the ttl must be 1ms to 24h"),
+        ("--ttl", "25h", "the ttl must be 1ms to 24h"),
         ("--ttl", "584542046091y", "'584542046091y' for '--ttl <DURATION>'"),
         ("--ttl", "15", "time unit needed, for example 15sec or 15ms"),
         ("--ttl", "-3s", "'--ttl <DURATION>'"),

@@ -28,13 +28,15 @@ fn a_ttl_is_explained_in_words_and_figures() {
     let ended = timing(&scene, "--ttl 10s --grace 1s --standbys 3");
     let lines: Vec<_> = ended.stdout.lines().collect();
     assert_eq!(lines[0], "leasehold run --ttl 10s --grace 1s");
-    assert_eq!(lines[1], "  a ttl of 10000 ms, renewed every 3352 ms, each attempt within 838 ms");
+    assert_eq!(lines[1], "  a ttl of 10s, renewed every 3.352s, each attempt within 838ms");
     assert!(lines[2].starts_with("  a dead holder is replaced within 13"), "{ended:?}");
     assert_eq!(lines.len(), 7, "{ended:?}");
     let plan = &timing(&scene, "--ttl 10s --grace 1s --standbys 3 --json").json()["run"];
     assert_eq!(plan["options"], "--ttl 10s --grace 1s");
     assert_eq!(plan["ttl_ms"], 10_000);
     assert_eq!(plan["drain_ns"], 1_500_000_000);
+    // How long an offer is kept; --grace is another.
+    assert!(plan["offer_grace_ms"].is_u64() && plan["grace_ms"].is_null(), "{plan}");
     assert_eq!(plan["standbys_per_hour"], 3 * 3600);
 }
 
@@ -52,7 +54,8 @@ fn what_it_refuses_run_refuses_in_the_same_words() {
         assert_eq!((run.code, &run.stderr), (78, &refused.stderr), "{options}");
     }
     // The value that a refusal names does.
-    timing(&scene, "--ttl 2s").expect(78, "use 4465 ms or more");
+    timing(&scene, "--ttl 2s").expect(78, "need 4.465s or more; use that, or a shorter drain");
+    timing(&scene, "--ttl 3s").expect(78, "the drain is --grace, 3s by default, and 500ms for");
     timing(&scene, "--ttl 4465ms").expect(0, "");
 }
 
@@ -90,6 +93,7 @@ fn a_budget_that_only_the_library_keeps_says_what_run_would_need() {
     assert_eq!((&report["run"], &report["derived"]["tolerated"]), (&Value::Null, &6.into()));
     let (_, rest) = ended.stdout.split_once("plan for --detect ").unwrap();
     let (detect, _) = rest.split_once(" or more").unwrap();
+    assert!(detect.ends_with('s') && !detect.ends_with("ms"), "{detect}");
     let enough = timing(&scene, &budget(detect));
     assert!(enough.stdout.starts_with("leasehold run --ttl "), "{enough:?}");
 }
@@ -99,9 +103,9 @@ fn a_budget_that_nothing_keeps_is_refused_with_the_nearest_that_something_does()
     let scene = Scene::new();
     let refused = timing(&scene, "--detect 2s --p99 50ms --json");
     refused.expect(78, "the detection target is too short");
-    let (_, rest) = refused.stderr.split_once("use ").unwrap();
-    let (least_ms, _) = rest.split_once(" ms or more").unwrap();
-    timing(&scene, &format!("--detect {least_ms}ms --p99 50ms")).expect(0, "");
+    let (_, rest) = refused.stderr.split_once(" need ").unwrap();
+    let (least, _) = rest.split_once(" or more").unwrap();
+    timing(&scene, &format!("--detect {least} --p99 50ms")).expect(0, "");
     timing(&scene, "--detect 30s --p99 50ms --tolerate 1").expect(78, "at least 2 lost renewals");
     timing(&scene, "--detect 30s --p99 3h").expect(78, "the store is too slow");
 }
@@ -113,6 +117,9 @@ fn options_that_make_no_sense_together_are_refused() {
     timing(&scene, "--p99 50ms").expect(78, "--detect <DURATION>");
     timing(&scene, "--ttl 15s --detect 30s --p99 50ms").expect(78, "cannot be used with");
     timing(&scene, "--pause 1s").expect(78, "--detect <DURATION>");
+    let median = timing(&scene, "--detect 30s --p99 50ms --p50 60ms");
+    median.expect(78, "--p50 60ms is over --p99 50ms: ");
+    assert_eq!(median.stdout, "");
 }
 
 fn timing(scene: &Scene, options: &str) -> Ended {

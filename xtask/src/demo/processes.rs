@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, wait};
 
+use super::log::Log;
 use crate::Outcome;
 
 /// The longest wait for anything; a takeover takes little more than the ttl.
@@ -57,7 +58,7 @@ pub(crate) struct Process {
 type Words = Arc<Mutex<Vec<String>>>;
 
 impl Process {
-    pub(crate) fn start(name: &str, command: &mut Command) -> Outcome<Self> {
+    pub(crate) fn start(name: &str, command: &mut Command, log: Log) -> Outcome<Self> {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -66,10 +67,10 @@ impl Process {
             .map_err(|error| format!("{}: {error}", command.get_program().display()))?;
         let words = Words::default();
         if let Some(stdout) = child.stdout.take() {
-            pass_on(name, stdout, &words);
+            pass_on(name, stdout, &words, log);
         }
         if let Some(stderr) = child.stderr.take() {
-            pass_on(name, stderr, &words);
+            pass_on(name, stderr, &words, log);
         }
         Ok(Self { name: name.to_owned(), child, words })
     }
@@ -112,11 +113,11 @@ impl Process {
 }
 
 /// The lines of a process come out whole, and never keep it waiting for us.
-fn pass_on(name: &str, output: impl Read + Send + 'static, words: &Words) {
+fn pass_on(name: &str, output: impl Read + Send + 'static, words: &Words, log: Log) {
     let (name, words) = (name.to_owned(), Arc::clone(words));
     thread::spawn(move || {
         for line in BufReader::new(output).lines().map_while(Result::ok) {
-            eprintln!("    {name} | {line}");
+            log.pass_on(&name, &line);
             lines(&words).push(line);
         }
     });

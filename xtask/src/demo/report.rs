@@ -5,11 +5,13 @@ use std::fmt;
 
 use super::history::Repeat;
 use super::ledger::{Job, Payment, Refusal};
+use super::log::Log;
 use super::stage::Stage;
 use super::story::Story;
 use crate::Outcome;
 
 pub(crate) struct Report {
+    log: Log,
     holders: Vec<Holder>,
     refusals: Vec<Refusal>,
     takeovers: usize,
@@ -27,7 +29,7 @@ pub(crate) struct Report {
 /// A holder acts from the start of its command to its last payment that was accepted.
 struct Holder {
     job: Job,
-    /// Why it became the holder.
+    /// What ended the holder before.
     cause: &'static str,
     payments: usize,
     last_ns: i64,
@@ -66,6 +68,7 @@ impl Report {
         let overlap =
             |pair: &[Holder]| matches!(pair, [one, next] if one.last_ns >= next.job.started_ns);
         Ok(Self {
+            log: stage.log,
             takeovers,
             takeover_ms,
             handoffs,
@@ -122,11 +125,6 @@ impl Report {
     fn stale_writes_refused(&self) -> usize {
         self.refusals.iter().filter(|refusal| refusal.verdict == "Fenced").count()
     }
-
-    /// Times are shown from the start of the first holder.
-    fn since_start(&self, ns: i64) -> String {
-        seconds(ns - self.holders.first().map_or(ns, |holder| holder.job.started_ns))
-    }
 }
 
 impl Holder {
@@ -154,18 +152,18 @@ fn stale(payments: &[Payment]) -> usize {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "term  holder  leads from  last payment  payments  after")?;
+        writeln!(f, "term  holder  leads from  last payment  payments  what ended the one before")?;
         for Holder { job: Job { term, holder, started_ns, .. }, cause, payments, last_ns } in
             &self.holders
         {
-            let (from, to) = (self.since_start(*started_ns), self.since_start(*last_ns));
+            let (from, to) = (self.log.time(*started_ns), self.log.time(*last_ns));
             let line =
                 format!("{term:>4}  {holder:<6}  {from:>10}  {to:>12}  {payments:>8}  {cause}");
             writeln!(f, "{}", line.trim_end())?;
         }
         writeln!(f, "\nrefused at  term  holder  payment      verdict")?;
         for Refusal { invoice, term, holder, verdict, at_ns } in &self.refusals {
-            let at = self.since_start(*at_ns);
+            let at = self.log.time(*at_ns);
             writeln!(f, "{at:>10}  {term:>4}  {holder:<6}  {invoice:<11}  {verdict}")?;
         }
         let paid: usize = self.holders.iter().map(|holder| holder.payments).sum();
@@ -185,11 +183,8 @@ impl fmt::Display for Report {
         for (what, count) in facts {
             writeln!(f, "{count:>4}  {what}")?;
         }
-        writeln!(f, "{:>4}  takeovers, after {:?} ms", self.takeovers, self.takeover_ms)
+        writeln!(f, "{:>4}  takeovers", self.takeovers)?;
+        writeln!(f, "      {:?} ms from the holder's failure, or", self.takeover_ms)?;
+        writeln!(f, "      from the end of the store's, to the start of the next command")
     }
-}
-
-/// Nanoseconds for people.
-pub(crate) fn seconds(ns: i64) -> String {
-    format!("{}.{:03} s", ns / 1_000_000_000, ns / 1_000_000 % 1_000)
 }

@@ -48,7 +48,11 @@ pub(crate) fn play(stage: &Stage, story: &mut Story) -> Outcome {
     eprintln!();
     stage.say(&format!("{} pays the rest, and nobody disturbs it", play.leader.job.holder));
     let status = play.leader.run.end(THE_REST)?;
-    if status.success() { Ok(()) } else { Err(format!("the last holder's `run`: {status}").into()) }
+    if !status.success() {
+        return Err(format!("the last holder's `run`: {status}").into());
+    }
+    stage.say("all is paid");
+    Ok(())
 }
 
 fn killed(play: &mut Play<'_>) -> Outcome {

@@ -10,11 +10,10 @@ use std::time::Duration;
 use rusqlite::Connection;
 use rustix::process::Pid;
 
-use super::boottime_ns;
 use super::history::History;
 use super::ledger::{Job, Ledger, invoice, is_free};
+use super::log::Log;
 use super::processes::{Nursery, PATIENCE, Process, Tree, until};
-use super::report;
 use crate::Outcome;
 use crate::workspace::{Workspace, output};
 
@@ -33,7 +32,7 @@ pub(crate) struct Stage {
     leasehold: PathBuf,
     settle: PathBuf,
     code_cache: PathBuf,
-    started_ns: i64,
+    pub(crate) log: Log,
     /// Dropped last: no process outlives the demo, however it ends.
     _nursery: Nursery,
 }
@@ -61,7 +60,7 @@ impl Stage {
             leasehold,
             settle: workspace.target.join("debug/examples/settle"),
             code_cache: workspace.code_cache(),
-            started_ns: boottime_ns(),
+            log: Log::begin(),
             _nursery: nursery,
         })
     }
@@ -82,7 +81,7 @@ impl Stage {
             .arg(&self.settle)
             .arg(self.payments_db())
             .env("LEASEHOLD_CACHE", &self.code_cache);
-        Process::start(holder, &mut run)
+        Process::start(holder, &mut run, self.log)
     }
 
     /// An operator asks the holder to hand the lease over, and waits until that has happened.
@@ -92,7 +91,7 @@ impl Stage {
             .args(["handoff", LEASE, "--to", to, "--wait", TTL, "--store"])
             .arg(sqlite(&self.leases_db()))
             .env("LEASEHOLD_CACHE", &self.code_cache);
-        let status = Process::start("operator", &mut handoff)?.end(PATIENCE)?;
+        let status = Process::start("operator", &mut handoff, self.log)?.end(PATIENCE)?;
         if status.success() {
             Ok(())
         } else {
@@ -108,7 +107,8 @@ impl Stage {
             .args(["--one", &invoice(INVOICES)])
             .env("LEASEHOLD_TOKEN", &sender.token)
             .env("LEASEHOLD_HOLDER", &sender.holder);
-        let mut payment = Process::start(&format!("{}, on its way", sender.holder), &mut payment)?;
+        let name = format!("{}, on its way", sender.holder);
+        let mut payment = Process::start(&name, &mut payment, self.log)?;
         payment.says("on its way")?;
         Ok(payment)
     }
@@ -233,7 +233,7 @@ impl Stage {
     }
 
     pub(crate) fn say(&self, what: &str) {
-        eprintln!("{} {what}", report::seconds(boottime_ns() - self.started_ns));
+        self.log.say(what);
     }
 }
 

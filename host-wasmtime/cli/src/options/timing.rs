@@ -12,6 +12,9 @@ use humantime::parse_duration;
 ///
 /// With --detect and --p99: the longest ttl that replaces a dead holder within that time, on a
 /// store that answers within --p99. A longer ttl asks the store less often and gets over more.
+///
+/// To end the work (the drain) takes --grace for SIGTERM and half a second for SIGKILL. Before the
+/// lease is over there is a margin for the clocks (the guard) as well: a ttl needs room for both.
 #[derive(Args, Debug)]
 #[command(after_long_help = TIMING_CODES)]
 pub(crate) struct Timing {
@@ -56,5 +59,6 @@ pub(crate) struct Timing {
 
 const TIMING_CODES: &str = "\
 Exit codes:
-  0        the timing works
+  0        the timing works; for a budget perhaps only by the library, whose spans are printed,
+           and by no ttl of `run`: the text says so, and in JSON \"run\" is null
   78       it does not; the message names the nearest value that does";

@@ -20,6 +20,7 @@ use super::{KILL_BUDGET, Plan};
 use crate::exit::{self, Failure, say};
 use crate::places::{self, Place};
 use crate::supervise::{self, Keeper};
+use crate::timing;
 
 /// Open files that `run` gets along with.
 const DESCRIPTORS: u64 = 64;
@@ -274,10 +275,7 @@ pub(super) fn broken(error: impl std::fmt::Display) -> Failure {
 
 fn refused(error: Error) -> Failure {
     match error {
-        Error::Misuse(Misuse::Timing(misuse)) => Failure::configuration(format!(
-            "--ttl and --grace: {misuse} (the drain is --grace and {} ms for the kill)",
-            KILL_BUDGET.as_millis()
-        )),
+        Error::Misuse(Misuse::Timing(misuse)) => timing::refused(misuse),
         Error::Misuse(_) | Error::NotLinearizable => Failure::configuration(error),
         Error::Host(_) => broken(error),
     }
