@@ -151,6 +151,11 @@ async fn release_by_force(
                 ended.holder
             ),
         ),
+        Some(Err(OperatorError::InDoubt(_))) => (
+            Duration::ZERO,
+            "it may be free at once, and then only the fence protects until the old ttl has run"
+                .to_owned(),
+        ),
         _ => (now.ttl, format!("everybody waits {} (the old ttl)", seconds(now.ttl))),
     };
     if options.json {
@@ -164,7 +169,7 @@ async fn release_by_force(
             "token": now.token.to_string(),
             "reason": reason,
             "grace_ms": milliseconds(grace),
-            "exclusive": !matches!(waived, Some(Ok(_))),
+            "exclusive": !grace.is_zero(),
         }))?;
     } else {
         print(format!("{words}; {outlook}"))?;

@@ -10,17 +10,20 @@ use crate::rig::{LEASE, Scene, TTL, freeze, now, run_line, signal, text, through
 
 /// A command that is done at once, and leaves something behind that does not heed SIGTERM.
 const LEAVES_A_STRAGGLER: &str = "(trap '' TERM; touch left; while :; do sleep 0.02; done) &
-    until [ -e left ]; do sleep 0.02; done; exit 0";
+    until [ -e left ] && [ -e go ]; do sleep 0.02; done; exit 0";
 
 #[test]
 fn a_lease_that_was_asked_for_is_not_held_on() {
     let scene = Scene::new();
-    let options = ["--hold", "1h", "--grace", "2s", "--ttl", "6s"];
+    let options = ["--hold", "1h", "--grace", "4s", "--ttl", "9s"];
     let holder = scene.run_sh(&options, LEAVES_A_STRAGGLER);
+    holder.says("acquired, term 1");
     let heir = scene.run(&["--holder", "heir"], &["true"]);
     heir.says("waiting");
     let ask = ["handoff", LEASE, "--store", "./leases.db", "--to", "heir"];
     assert_eq!(scene.leasehold(ask).end().code, 0);
+    // It hears the wish while what it left behind is being ended.
+    fs::write(scene.path("go"), "").unwrap();
     let ended = holder.end();
     assert!(!ended.stderr.contains("held for another"), "{ended:?}");
     assert_eq!(heir.end().code, 0);
@@ -29,6 +32,7 @@ fn a_lease_that_was_asked_for_is_not_held_on() {
 #[test]
 fn a_command_that_ends_within_its_limit_has_kept_it_whatever_it_leaves_behind() {
     let scene = Scene::new();
+    fs::write(scene.path("go"), "").unwrap();
     let ended =
         scene.run_sh(&["--max-run", "1s", "--grace", "1500ms", "--ttl", "6s"], LEAVES_A_STRAGGLER);
     let ended = ended.end();
@@ -56,6 +60,7 @@ fn what_outlives_the_lease_is_no_success() {
     until("the straggler", || scene.path("left").exists().then_some(()));
     let both = [run.front(), run.keeper()];
     freeze(&both, &[&scene.store()]);
+    fs::write(scene.path("go"), "").unwrap();
     let next = scene.run(&["--ttl", "4s"], &["true"]).end();
     next.expect(0, "acquired, term 2");
     wake(&both);
