@@ -5,9 +5,10 @@ use std::fs;
 use std::process::Stdio;
 
 use leasehold_core::record::{self, Kind, LeaseRecord};
+use rustix::process::Signal;
 use serde_json::json;
 
-use crate::rig::{Ended, LEASE, Scene, Started, TTL, text, until};
+use crate::rig::{Ended, LEASE, Scene, Started, TTL, freeze, now, signal, text, until};
 
 #[test]
 fn a_hand_off_goes_to_the_one_named_and_passes_the_others_by() {
@@ -61,6 +62,51 @@ fn a_wish_is_written_and_not_waited_for_unless_one_asks_for_that() {
     assert!(asked.stdout.starts_with("job: web-1, term 1, is asked to hand over to web-2"));
     lost(holder, "asked to hand over");
     heir.end().expect(0, "acquired, term 2");
+}
+
+/// It did renew late; but why is said in its own words.
+#[test]
+fn a_renewal_that_finds_an_operators_word_is_not_called_late() {
+    for verb in ["handoff", "release"] {
+        let scene = Scene::new();
+        // A ttl at which no honest renewal is late on a busy machine.
+        let holder = scene.run(&["--ttl", "9s", "--holder", "web-1"], &["sleep", "1000"]);
+        holder.says("acquired, term 1");
+        let (done, why) = match verb {
+            "handoff" => (operate(&scene, verb, &["--to", "web-2"]), "asked to hand over"),
+            _ => (release(&scene, &["--holder", "web-1"]), "somebody released it by force"),
+        };
+        done.expect(0, "");
+        holder.says(why);
+        assert!(!holder.stderr().contains("not renewed yet"), "{}", holder.stderr());
+        lost(holder, why);
+    }
+}
+
+/// A wish changes the record, as a renewal does; and yet nobody is there.
+#[test]
+fn wishes_to_a_dead_holder_do_not_keep_others_waiting() {
+    let scene = Scene::new();
+    let store = scene.store();
+    let holder = holder(&scene);
+    let other = waiter(&scene, "web-3", "until [ -e go ]; do sleep 0.02; done");
+    let command = holder.tree().into_iter().map(|process| process.pid);
+    let all: Vec<_> = [holder.front(), holder.keeper()].into_iter().chain(command).collect();
+    freeze(&all, &[&store]);
+    let dead = now();
+    all.iter().for_each(|pid| signal(*pid, Signal::KILL));
+    let mut next = dead;
+    let taken = until("a takeover", || {
+        if now() >= next {
+            next = now() + TTL / 3;
+            // Once the record is old enough, it is refused.
+            operate(&scene, "handoff", &["--to", "nobody"]);
+        }
+        store.row().filter(|row| row.term() > 1)
+    });
+    assert!(taken.written < dead + 3 * TTL, "dead at {dead:?}, {taken:?}");
+    fs::write(scene.path("go"), "").unwrap();
+    other.end();
 }
 
 #[test]
@@ -232,6 +278,25 @@ fn a_lost_record_put_back_goes_on_where_the_fence_stands() {
     operate(&scene, "init", &["--after", "1"]).expect(78, "--after \"1\": not a token");
     let ttl = ["--after", &token, "--ttl", "2days"];
     operate(&scene, "init", &ttl).expect(78, "a ttl is a whole number of milliseconds");
+}
+
+#[test]
+fn a_run_that_misses_the_record_shows_the_way_to_put_it_back() {
+    let scene = Scene::new();
+    scene.payments();
+    let token = lose_the_store(&scene);
+    let run = || scene.run_sh(&SEALED, "echo $LEASEHOLD_TERM").end();
+    let refused = run();
+    refused.expect(78, "was sealed under one");
+    assert_eq!(refused.stdout, "");
+    assert!(!scene.store().path().exists() || scene.store().row().is_none(), "{refused:?}");
+    let ready = refused.stderr.split('`').find(|words| words.starts_with("leasehold init "));
+    let ready = ready.unwrap_or_else(|| panic!("no line to copy in {refused:?}"));
+    assert!(ready.starts_with(&format!("leasehold init {LEASE} --after {token}")), "{ready}");
+    let init = ready.split(' ').skip(1);
+    scene.leasehold(init).end().expect(0, "");
+    let next = run();
+    assert_eq!((next.code, next.stdout.as_str()), (0, "2\n"), "{next:?}");
 }
 
 #[test]
