@@ -6,7 +6,7 @@ use std::time::Duration;
 use leasehold_core::record::Kind;
 use rustix::process::Signal;
 
-use crate::rig::{LEASE, Scene, TTL, freeze, now, run_line, signal, text, through, until, wake};
+use crate::rig::{LEASE, Scene, freeze, now, run_line, signal, through, until, wake};
 
 /// A command that is done at once, and leaves something behind that does not heed SIGTERM.
 const LEAVES_A_STRAGGLER: &str = "(trap '' TERM; touch left; while :; do sleep 0.02; done) &
@@ -85,24 +85,6 @@ fn a_front_with_other_children_replaces_its_keeper_at_once() {
 }
 
 #[test]
-fn a_command_that_reads_its_configuration_anew_is_still_run_anew() {
-    let scene = Scene::new();
-    let script = "echo $LEASEHOLD_TERM >>terms; trap 'touch hup' HUP; trap 'touch int' INT
-        until [ -e done ]; do sleep 0.02; done; exit 7";
-    let run = scene.run_sh(&["--respawn"], script);
-    for (sent, seen) in [(Signal::HUP, "hup"), (Signal::INT, "int")] {
-        until("the command", || scene.path("terms").exists().then_some(()));
-        signal(run.front(), sent);
-        until(seen, || scene.path(seen).exists().then_some(()));
-    }
-    signal(run.keeper(), Signal::KILL);
-    run.says("contending again");
-    until("the second run", || (text(&scene.path("terms")).lines().count() == 2).then_some(()));
-    fs::write(scene.path("done"), "").unwrap();
-    run.end().expect(7, "contending again");
-}
-
-#[test]
 fn a_busy_resource_is_waited_for_unless_nothing_is() {
     let scene = Scene::new();
     let payments = scene.payments();
@@ -152,74 +134,4 @@ fn a_keeper_that_does_not_answer_does_not_keep_a_command_from_its_end() {
         });
     }
     run.end().expect(121, "the keeper was gone or silent; the command was killed");
-}
-
-/// A shell's cron sends everything by mail.
-#[test]
-fn a_quiet_run_says_only_what_somebody_has_to_know() {
-    let scene = Scene::new();
-    let done = scene.run(&["--quiet", "--hold", "10ms"], &["sh", "-c", "exit 5"]).end();
-    assert_eq!((done.code, done.stderr.as_str()), (5, ""), "{done:?}");
-    let holder = scene.run(&["--quiet"], &["sleep", "1000"]);
-    until("the command", || holder.tree().iter().any(|one| one.runs("sleep")).then_some(()));
-    let refused = scene.run(&["--quiet", "--no-wait"], &["true"]).end();
-    assert_eq!((refused.code, refused.stderr.as_str()), (75, ""), "{refused:?}");
-    scene.store().execute("DELETE FROM leasehold_kv");
-    holder.end().expect(121, "its record is gone from the store");
-}
-
-#[test]
-fn a_wish_is_no_trouble_with_the_store() {
-    let scene = Scene::new();
-    let holder = scene.run(&[], &["sleep", "1000"]);
-    until("the command", || holder.tree().iter().any(|one| one.runs("sleep")).then_some(()));
-    let ask = ["handoff", LEASE, "--store", "./leases.db", "--to", "nobody"];
-    assert_eq!(scene.leasehold(ask).end().code, 0);
-    let ended = holder.end();
-    ended.expect(120, "asked to hand over to nobody");
-    assert!(!ended.stderr.contains("not renewed yet"), "{ended:?}");
-}
-
-#[test]
-fn descriptors_that_are_not_ours_to_write_are_refused() {
-    let scene = Scene::new();
-    fs::write(scene.path("precious"), "precious\n").unwrap();
-    for (number, redirection, says) in [
-        ("5", "5<precious", "it is open for reading only"),
-        ("5", "5>>precious 1>&5", "that is the command's stdout"),
-        ("1", "", "that is the command's stdout"),
-        ("5", "5>other", "lines of others would be overwritten: redirect it with >> instead of >"),
-        ("9", "", "there is no such descriptor"),
-    ] {
-        let run = scene.command(run_line(&["--events", number], &["echo", "ran"]));
-        let line = format!("exec \"$@\" {redirection}");
-        let ended = scene.start(&mut through(&["bash", "-c", &line, "bash"], &run)).end();
-        ended.expect(78, says);
-        assert_eq!(ended.stdout, "", "{ended:?}");
-        assert_eq!(text(&scene.path("precious")), "precious\n");
-    }
-}
-
-/// A dead holder is replaced in its time, whoever asks it for what.
-#[test]
-fn wishes_to_the_dead_postpone_no_takeover() {
-    let scene = Scene::new();
-    let holder = scene.run(&[], &["sleep", "1000"]);
-    let sleep = until("the command", || holder.tree().into_iter().find(|one| one.runs("sleep")));
-    let waiter = scene.run(&[], &["true"]);
-    waiter.says("waiting");
-    for pid in [holder.keeper(), holder.front(), sleep.pid] {
-        signal(pid, Signal::KILL);
-    }
-    let killed = now();
-    let mut taken = || scene.store().row().unwrap().term() > 1;
-    let ask = ["handoff", LEASE, "--store", "./leases.db", "--to", "nobody"];
-    until("the takeover", || {
-        if !taken() {
-            scene.leasehold(ask).end();
-        }
-        taken().then_some(())
-    });
-    assert!(now() < killed + 3 * TTL, "it took more than a ttl and some");
-    assert_eq!(waiter.end().code, 0);
 }

@@ -171,7 +171,7 @@ impl FullPipe {
 
     /// Whether another byte goes into it; if so, it is in.
     fn takes_more(&mut self) -> bool {
-        match self.writer.write(&[b'.']) {
+        match self.writer.write(b".") {
             Ok(written) => written == 1,
             Err(error) if error.kind() == ErrorKind::WouldBlock => false,
             Err(error) => panic!("{error}"),

@@ -146,7 +146,7 @@ fn an_asker_starts_no_window_anew() {
     let seen = rig.now.mono;
     rig.pass(9_000);
     rig.tick();
-    let ask = crate::record::Ask { id: Nonce(5), to: Label::new("web-2").unwrap() };
+    let ask = Ask { id: Nonce(5), to: Label::new("web-2").unwrap() };
     rig.key.put(&rival(7, RecordState::Held { ask: Some(ask) }));
     rig.run_while(|state| state == State::Standby);
     assert!(rig.now.mono.since(seen) < 11_000 * MS);
@@ -346,7 +346,7 @@ fn a_campaign_that_never_arrived_is_sent_again_without_another_window() {
 #[test]
 fn a_campaign_on_another_version_draws_another_token() {
     let (mut rig, lost) = campaigning_on_a_silent_record();
-    let ask = crate::record::Ask { id: Nonce(5), to: Label::new("web-2").unwrap() };
+    let ask = Ask { id: Nonce(5), to: Label::new("web-2").unwrap() };
     rig.key.put(&rival(7, RecordState::Held { ask: Some(ask) }));
     rig.run_while(|state| state != State::Sealing);
     let (first, token) = (drafted(&lost).token, rig.elector.token().unwrap());
