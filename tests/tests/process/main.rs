@@ -8,6 +8,7 @@ mod clock;
 mod contention;
 mod corners;
 mod doctor;
+mod events;
 mod exit_codes;
 mod fence_commands;
 mod frozen;

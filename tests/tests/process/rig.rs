@@ -2,6 +2,7 @@
 //!
 //! Instants are spans since the boot, by CLOCK_BOOTTIME: the same in every process.
 
+mod events;
 mod processes;
 mod store;
 mod terminal;
