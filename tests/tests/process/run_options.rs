@@ -147,7 +147,6 @@ fn whoever_is_quiet_says_nothing_while_all_is_as_it_should_be() {
     let holder = scene.run_sh(&["--quiet"], "echo >ready; sleep 1000");
     until("the command", || scene.path("ready").exists().then_some(()));
     silent(&["--quiet", "--no-wait"], 75);
-    silent(&["--quiet", "--wait", "10ms"], 124);
     scene.store().execute("DELETE FROM leasehold_kv");
     holder.end().expect(121, "lost: its record is gone from the store");
 }

@@ -182,9 +182,9 @@ pub(super) fn open(target: &OsStr) -> Result<File, Failure> {
         return Err(refused("that is the command's stdout: name another place".to_owned()));
     }
     let is_file = FileType::from_raw_mode(it.st_mode) == FileType::RegularFile;
-    if is_file && !flags.contains(OFlags::APPEND) {
-        let why = "lines of others would be overwritten: redirect it with >> instead of >";
-        return Err(refused(why.to_owned()));
+    if let Some(number) = number.filter(|_| is_file && !flags.contains(OFlags::APPEND)) {
+        let why = "lines of others would be overwritten: redirect it with";
+        return Err(refused(format!("{why} {number}>> instead of {number}>")));
     }
     Ok(file)
 }
