@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use leasehold_core::label::Name;
+use leasehold_core::label::{Name, Note};
 use leasehold_core::record::{self, LeaseRecord, State};
 use leasehold_core::time::MILLISECOND_NS;
 use leasehold_core::token::Token;
@@ -35,7 +35,7 @@ fn one(options: &Status, name: &str) -> Result<(), Failure> {
                 return print(object(&record, age_ns, &url));
             }
             print(format!("{}: {}", record.name, words(&record, age_ns)))?;
-            print(format!("token {}\nstore {url}", record.token))
+            print(format!("token {}\ninstance {}\nstore {url}", record.token, record.instance))
         }
     }
 }
@@ -173,7 +173,9 @@ fn object(record: &LeaseRecord<'_>, age_ns: Option<u64>, store: &str) -> Value {
         "ttl_ms": record.ttl_ms,
         "age_ms": age_ms(age_ns),
         "holder_rebooted": writer_is_dead(age_ns),
+        "expired": age_ns.map(|_| has_run_out(record, age_ns)),
         "to": offered_to(record),
+        "asked_to": asked_to(record),
         "note": note,
     })
 }
@@ -188,27 +190,68 @@ pub(crate) fn words(record: &LeaseRecord<'_>, age_ns: Option<u64>) -> String {
                 State::Held { .. } => "renewed",
                 State::Offered { .. } | State::Released { .. } => "given up",
             };
-            format!(", {what} {}.{:03} s ago", age_ms / 1000, age_ms % 1000)
+            format!(", {what} {} ago", seconds(age_ms))
         }
         None => String::new(),
     };
-    let state = match record.state {
-        State::Held { .. } if age_ms.is_some_and(|age_ms| age_ms > u64::from(record.ttl_ms)) => {
-            format!("was held by {}, and has run out", record.holder)
+    let over = has_run_out(record, age_ns);
+    let (holder, grace_ms) = (record.holder.as_str(), u64::from(record.ttl_ms));
+    let state = match (record.state, by_operator(holder)) {
+        (State::Held { .. }, _) if over => format!("was held by {holder}, and has run out"),
+        (State::Held { ask: Some(ask) }, _) => {
+            format!("held by {holder}, asked to hand over to {}", ask.to)
         }
-        State::Held { .. } => format!("held by {}", record.holder),
-        State::Offered { .. } => {
-            let to = offered_to(record);
-            format!("offered to {} by {}", if to.is_empty() { "nobody" } else { to }, record.holder)
+        (State::Held { ask: None }, _) => format!("held by {holder}"),
+        (State::Offered { to: Some(to), .. }, _) if over => {
+            format!("free, offered by {holder} to {to}, who did not take it")
         }
-        State::Released { .. } => format!("free, last held by {}", record.holder),
+        (State::Offered { to: Some(to), .. }, _) => format!("offered to {to} by {holder}"),
+        (State::Offered { to: None, note }, by) => {
+            let by = by.unwrap_or(holder);
+            let left_ms = grace_ms.saturating_sub(age_ms.unwrap_or(0));
+            let free =
+                if over { "free".to_owned() } else { format!("free in {}", seconds(left_ms)) };
+            format!("{free}, ended by force by {by}: {note}")
+        }
+        (State::Released { note }, Some(by)) if note != Note::EMPTY => {
+            format!("free, ended by force by {by}: {note}")
+        }
+        (State::Released { .. }, Some(by)) => format!("free, put back by {by}"),
+        (State::Released { .. }, None) => format!("free, last held by {holder}"),
     };
-    format!("{state}, term {}, ttl {} ms{age}", record.token.term, record.ttl_ms)
+    let span = match record.state {
+        State::Offered { .. } => "grace",
+        _ => "ttl",
+    };
+    format!("{state}, term {}, {span} {} ms{age}", record.token.term, record.ttl_ms)
+}
+
+/// Whether nobody need wait for who is named any more. Without an age nobody knows.
+fn has_run_out(record: &LeaseRecord<'_>, age_ns: Option<u64>) -> bool {
+    let waited_for = !matches!(record.state, State::Released { .. });
+    waited_for
+        && (writer_is_dead(age_ns) || age_ms(age_ns).is_some_and(|ms| ms > record.ttl_ms.into()))
+}
+
+/// Who wrote the record, where that was an operator.
+fn by_operator(holder: &str) -> Option<&str> {
+    holder.strip_prefix("forced:").or_else(|| holder.strip_prefix("init:"))
+}
+
+fn seconds(span_ms: u64) -> String {
+    format!("{}.{:03} s", span_ms / 1000, span_ms % 1000)
 }
 
 fn offered_to<'a>(record: &LeaseRecord<'a>) -> &'a str {
     match record.state {
         State::Offered { to: Some(to), .. } => to.as_str(),
+        _ => "",
+    }
+}
+
+fn asked_to<'a>(record: &LeaseRecord<'a>) -> &'a str {
+    match record.state {
+        State::Held { ask: Some(ask) } => ask.to.as_str(),
         _ => "",
     }
 }

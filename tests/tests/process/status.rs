@@ -26,8 +26,10 @@ fn a_held_lease_names_its_holder_and_when_it_was_renewed() {
     let token = scene.store().row().unwrap().token;
     let text = text(&scene);
     assert!(text.starts_with("job: held by web-1, term 1, ttl 3000 ms, renewed "), "{text}");
-    assert!(text.ends_with(&format!(" s ago\ntoken {token}\nstore ./leases.db\n")), "{text}");
     let found = status(&scene, &["--json"]).json();
+    let instance = found["instance"].as_str().unwrap();
+    let rest = format!(" s ago\ntoken {token}\ninstance {instance}\nstore ./leases.db\n");
+    assert!(text.ends_with(&rest), "{text}");
     assert!(found["age_ms"].as_u64().unwrap() < 3000, "{found}");
     assert_eq!(found["instance"].as_str().unwrap().len(), 16, "{found}");
     let expected = json!({
@@ -37,6 +39,8 @@ fn a_held_lease_names_its_holder_and_when_it_was_renewed() {
         "holder": "web-1",
         "instance": found["instance"],
         "term": "1",
+        "expired": false,
+        "asked_to": "",
         "token": token.to_string(),
         "ttl_ms": 3000,
         "age_ms": found["age_ms"],
@@ -67,13 +71,14 @@ fn an_offered_lease_names_whom_it_is_offered_to() {
     offer(&store, Some("web-2"), "");
     let offered = text(&scene);
     assert!(
-        offered.starts_with("job: offered to web-2 by web-1, term 1, ttl 3000 ms"),
+        offered.starts_with("job: offered to web-2 by web-1, term 1, grace 3000 ms"),
         "{offered}"
     );
     has(&scene, &[("state", json!("offered")), ("to", json!("web-2")), ("note", json!(""))]);
     offer(&store, None, "forced: disk full");
     let offered = text(&scene);
-    assert!(offered.starts_with("job: offered to nobody by web-1, term 1"), "{offered}");
+    assert!(offered.starts_with("job: free in "), "{offered}");
+    assert!(offered.contains("ended by force by web-1: forced: disk full, term 1"), "{offered}");
     has(&scene, &[("to", json!("")), ("note", json!("forced: disk full"))]);
 }
 

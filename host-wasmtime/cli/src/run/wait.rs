@@ -63,7 +63,11 @@ impl Front {
             match update.event {
                 Event::Standby { owner: Owner { holder, token, .. }, alive } => {
                     looked = true;
-                    let held = format!("{name}: held by {holder}, term {}", token.term);
+                    let held = match holder.strip_prefix("forced:") {
+                        Some(who) => format!("ended by force by {who}, not free yet"),
+                        None => format!("held by {holder}"),
+                    };
+                    let held = format!("{name}: {held}, term {}", token.term);
                     if alive && self.plan.options.no_wait {
                         return Err(Failure::new(exit::NOT_OBTAINED, held).into());
                     }
