@@ -13,6 +13,7 @@ pub(crate) enum Fence {
     /// Print the guard as SQL for SQLite; its head says how to use it.
     Sql,
     /// Create a resource in the database that it protects, never sealed.
+    #[command(after_long_help = CODES)]
     Init {
         #[command(flatten)]
         resource: Resource,
@@ -21,6 +22,7 @@ pub(crate) enum Fence {
         json: bool,
     },
     /// Seal a resource: no earlier token writes to it any more.
+    #[command(after_long_help = CODES)]
     Seal {
         #[command(flatten)]
         resource: Resource,
@@ -31,6 +33,7 @@ pub(crate) enum Fence {
         json: bool,
     },
     /// Say what a resource keeps.
+    #[command(after_long_help = CODES)]
     Status {
         #[command(flatten)]
         resource: Resource,
@@ -43,6 +46,7 @@ pub(crate) enum Fence {
     /// The copy may have a floor that is too low, so that a holder of an older term could write
     /// again. Do it before anyone writes, and while the lease's own store is the current one, not
     /// a copy as well.
+    #[command(after_long_help = CODES)]
     Recover {
         #[command(flatten)]
         resource: Resource,
@@ -59,6 +63,7 @@ pub(crate) enum Fence {
     /// An operator's decision, never a program's: the floor of the lease that it obeyed before is
     /// forgotten, and nobody of that lease writes any more. Where the record of that lease was
     /// lost, `leasehold init` before anybody ran under the new one is the better way.
+    #[command(after_long_help = CODES)]
     Adopt {
         #[command(flatten)]
         resource: Resource,
@@ -71,6 +76,7 @@ pub(crate) enum Fence {
     /// Close a resource for good: nobody ever writes to it again.
     ///
     /// Its row stays, and still answers for the steps that were done. There is no way back.
+    #[command(after_long_help = CODES)]
     Retire {
         #[command(flatten)]
         resource: Resource,
@@ -91,3 +97,10 @@ pub(crate) struct Resource {
     /// The resource's name in it.
     pub(crate) resource: String,
 }
+
+const CODES: &str = "\
+Exit codes:
+  0   done
+  1   the fence refuses; the message says why
+  69  the database, or the lease store, cannot be reached
+  78  configuration";

@@ -18,7 +18,7 @@ pub(crate) use timing::Timing;
 
 /// Run a command on one machine at a time, with a fencing token.
 #[derive(Debug, Parser)]
-#[command(version, propagate_version = true, disable_help_subcommand = true)]
+#[command(version, propagate_version = false)]
 #[command(after_long_help = EXIT_CODES)]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -64,6 +64,7 @@ Exit codes:
   121      lease lost, work had to be killed
   122      lease lost, death in time not confirmed
   124      wait over
+  1        refused: the message says why
   75       not obtained
   69       store unreachable
   78       configuration

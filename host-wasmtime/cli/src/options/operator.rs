@@ -21,7 +21,9 @@ pub(crate) struct Handoff {
     /// The lease.
     pub(crate) name: String,
 
-    /// Who is to hold it next, by the label that its `run --holder` gives it. Must be waiting.
+    /// Who is to hold it next: a label, as `run --holder` gives it, or an instance, as `status`
+    /// shows it. Must be waiting for the lease. Nobody can see who waits: a wrong name ends the
+    /// holder's work all the same.
     #[arg(long, value_name = "HOLDER")]
     pub(crate) to: String,
 
@@ -69,7 +71,7 @@ pub(crate) struct Release {
     #[arg(long)]
     pub(crate) now: bool,
 
-    /// Who you are, for the record. Default: USER@HOST.
+    /// Who you are, for the record. Default: USER@HOST, or uidN@HOST.
     #[arg(long, value_name = "LABEL")]
     pub(crate) by: Option<String>,
 
