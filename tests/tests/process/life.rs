@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use leasehold_core::record::Kind;
 use rustix::process::Signal;
 
-use crate::rig::{LEASE, Scene, TTL, now, run_line, signal, text, through, until};
+use crate::rig::{LEASE, Scene, TTL, leasehold, now, run_line, signal, text, through, until};
 
 #[test]
 fn the_command_finds_its_lease_in_six_variables() {
@@ -55,7 +55,7 @@ fn stdin_stdout_and_stderr_belong_to_the_command() {
 #[test]
 fn a_command_that_changes_its_directory_asks_the_same_store() {
     let scene = Scene::new();
-    let inner = scene.command([""; 0]).get_program().to_str().unwrap().to_owned();
+    let inner = leasehold().display().to_string();
     let script = format!("mkdir sub && cd sub && '{inner}' run {LEASE} --no-wait -- true; echo $?");
     let ended = scene.run_sh(&[], &script).end();
     assert_eq!((ended.code, ended.stdout.as_str()), (0, "75\n"), "{ended:?}");

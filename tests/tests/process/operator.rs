@@ -8,7 +8,7 @@ use leasehold_core::record::{self, Kind, LeaseRecord};
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::rig::{Ended, LEASE, Scene, Started, TTL, freeze, now, signal, text, until};
+use crate::rig::{Ended, LEASE, Scene, Started, TTL, freeze, leasehold, now, signal, text, until};
 
 #[test]
 fn a_hand_off_goes_to_the_one_named_and_passes_the_others_by() {
@@ -357,8 +357,7 @@ fn release(scene: &Scene, options: &[&str]) -> Ended {
 
 /// The same on a terminal, where the holder's label is typed; and all that the terminal shows.
 fn type_holder(scene: &Scene, label: &str) -> (Ended, String) {
-    let release = scene.command([""; 0]);
-    let program = release.get_program().to_str().unwrap();
+    let program = leasehold().display().to_string();
     let line = format!("'{program}' release {LEASE} --store ./leases.db --force --reason stuck");
     fs::write(scene.path("typed"), format!("{label}\n")).unwrap();
     let mut terminal = std::process::Command::new("script");

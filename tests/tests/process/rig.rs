@@ -95,8 +95,11 @@ impl Scene {
         &self,
         arguments: impl IntoIterator<Item = A>,
     ) -> Command {
-        let mut command = Command::new(leasehold());
+        // Whoever runs the tests in the background has Ctrl-C ignored, and passes that on.
+        let mut command = Command::new("/usr/bin/env");
         command
+            .arg("--default-signal")
+            .arg(leasehold())
             .args(arguments)
             .current_dir(self.folder())
             .env("LEASEHOLD_CACHE", code_cache())
@@ -345,7 +348,7 @@ pub(crate) fn wake(processes: &[Pid]) {
 }
 
 /// The binary under test: `LEASEHOLD_BIN`, or the one that cargo built beside this test.
-fn leasehold() -> PathBuf {
+pub(crate) fn leasehold() -> PathBuf {
     let path = std::env::var_os("LEASEHOLD_BIN").map_or_else(
         || target().join(format!("leasehold{}", std::env::consts::EXE_SUFFIX)),
         PathBuf::from,

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write as _;
 use std::process::{ChildStdin, Command, Stdio};
 
-use super::{Scene, Started, inherit, until};
+use super::{Scene, Started, inherit, leasehold, until};
 
 /// What the shell shows when it waits for a line.
 const PROMPT: &str = "PROMPT>";
@@ -19,16 +19,14 @@ pub(crate) struct Terminal {
 
 impl Scene {
     pub(crate) fn terminal(&self) -> Terminal {
-        let leasehold = self.command([""; 0]);
         // The shell in between gives no prompt on.
         let shell = format!("env 'PS1={PROMPT}' bash --norc --noprofile -i");
         let mut script = Command::new("env");
-        inherit(&mut script, &leasehold);
+        inherit(&mut script, &self.command([""; 0]));
         script
-            // Whoever runs the tests in the background has Ctrl-C ignored, and passes that on.
             .args(["--default-signal", "script", "--quiet", "--return", "--command", &shell])
             .arg("/dev/null")
-            .env("LEASEHOLD", leasehold.get_program())
+            .env("LEASEHOLD", leasehold())
             .stdin(Stdio::piped());
         let mut shell = self.start(&mut script);
         let keys = shell.child.stdin.take().expect("a pipe");
