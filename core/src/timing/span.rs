@@ -19,11 +19,14 @@ impl fmt::Display for Span {
             HOUR_NS.. if ns % HOUR_NS == 0 => write!(f, "{}h", ns / HOUR_NS),
             _ if ns % SECOND_NS == 0 => write!(f, "{}s", ns / SECOND_NS),
             SECOND_NS.. => {
-                let (mut fraction, mut digits) = (ns % SECOND_NS, 9);
-                while fraction % 10 == 0 {
-                    (fraction, digits) = (fraction / 10, digits - 1);
+                // No width that is computed: one out of range would panic.
+                let (seconds, fraction_ns) = (ns / SECOND_NS, ns % SECOND_NS);
+                match (fraction_ns / MILLISECOND_NS, fraction_ns % MILLISECOND_NS) {
+                    (ms, 0) if ms % 100 == 0 => write!(f, "{seconds}.{}s", ms / 100),
+                    (ms, 0) if ms % 10 == 0 => write!(f, "{seconds}.{:02}s", ms / 10),
+                    (ms, 0) => write!(f, "{seconds}.{ms:03}s"),
+                    _ => write!(f, "{seconds}.{fraction_ns:09}s"),
                 }
-                write!(f, "{}.{fraction:0digits$}s", ns / SECOND_NS)
             }
             _ if ns % MILLISECOND_NS == 0 => write!(f, "{}ms", ns / MILLISECOND_NS),
             _ => write!(f, "{ns}ns"),
