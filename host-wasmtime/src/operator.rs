@@ -102,7 +102,7 @@ impl<'a> Operator<'a> {
         let asked = self.change(
             name,
             ASKED,
-            |record, _| encode(&rules::ask(existing(record)?, ask).map_err(Refusal::Rule)?),
+            |record, _, _| encode(&rules::ask(existing(record)?, ask).map_err(Refusal::Rule)?),
             |record, _| match record.state {
                 State::Held { ask: Some(found) } if found.id == ask.id => true,
                 // Heard already, so that the record no longer has it.
@@ -128,8 +128,7 @@ impl<'a> Operator<'a> {
     ) -> Result<Forced, OperatorError> {
         let reason = Note::new(reason).map_err(misuse)?;
         let expected = Label::new(expected).map_err(misuse)?;
-        let nonce = fresh()?;
-        let draft = |record: Option<&LeaseRecord<'_>>, signature: Signature<'_>| {
+        let draft = |record: Option<&LeaseRecord<'_>>, signature: Signature<'_>, nonce: Nonce| {
             let record = existing(record)?;
             let forced = rules::force(record, signature, nonce, reason).map_err(Refusal::Rule)?;
             if !record::names(expected, record.holder, record.instance) {
@@ -148,7 +147,7 @@ impl<'a> Operator<'a> {
     /// # Errors
     /// [`OperatorError`]; [`Refusal::Rule`] where the record is no longer what was forced.
     pub async fn waive(&self, name: &str) -> Result<Snapshot, OperatorError> {
-        let draft = |record: Option<&LeaseRecord<'_>>, signature: Signature<'_>| {
+        let draft = |record: Option<&LeaseRecord<'_>>, signature: Signature<'_>, _| {
             encode(&rules::waive(existing(record)?, signature).map_err(Refusal::Rule)?)
         };
         Ok(self.change(name, FORCED, draft, is_one_of_ours).await?.after)
@@ -172,26 +171,28 @@ impl<'a> Operator<'a> {
             .filter(|ttl_ms| (1..=record::MAX_TTL_MS).contains(ttl_ms))
             .filter(|ttl_ms| Duration::from_millis((*ttl_ms).into()) == ttl)
             .ok_or_else(|| misuse("a ttl is a whole number of milliseconds, 1 ms to one day"))?;
-        let draft = |record: Option<&LeaseRecord<'_>>, signature: Signature<'_>| match record {
+        let draft = |record: Option<&LeaseRecord<'_>>, signature: Signature<'_>, _| match record {
             None => encode(&rules::init(lease, after, signature, ttl_ms)),
             Some(record) => Err(Refusal::Exists(Snapshot::of(record)).into()),
         };
         Ok(self.change(name, INIT, draft, is_one_of_ours).await?.after)
     }
 
-    /// Reads, decides with `draft`, writes; again where the record changed meanwhile. `is_done`
-    /// tells, after a write whose answer was lost, from the record and the attempts that were sent
-    /// whether it was applied.
+    /// Reads, decides with `draft`, writes; again where the record changed meanwhile. The nonce that
+    /// `draft` gets is drawn once for each version of the record. `is_done` tells, after a write
+    /// whose answer was lost, from the record and the attempts that were sent whether it was
+    /// applied.
     async fn change(
         &self,
         name: &str,
         verb: &str,
-        draft: impl Fn(Option<&LeaseRecord<'_>>, Signature<'_>) -> Result<Vec<u8>, OperatorError>,
+        draft: impl Fn(Option<&LeaseRecord<'_>>, Signature<'_>, Nonce) -> Result<Vec<u8>, OperatorError>,
         is_done: impl Fn(&LeaseRecord<'_>, &[Nonce]) -> bool,
     ) -> Result<Written, OperatorError> {
         let key = format!("lease/{}", Name::new(name).map_err(misuse)?);
         let signed = self.sign(verb);
         let mut attempts = Vec::new();
+        let mut drawn: Option<(Option<Version>, Nonce)> = None;
         let mut in_doubt = None;
         let mut trouble = None;
         for _ in 0..TRIES {
@@ -214,18 +215,25 @@ impl<'a> Operator<'a> {
             {
                 return Ok(Written::clone(written));
             }
+            let base = found.as_ref().map(|(_, version)| *version);
+            let nonce = match drawn {
+                Some((of, nonce)) if of == base => nonce,
+                _ => fresh()?,
+            };
+            drawn = Some((base, nonce));
             let signature = self.signature(&signed)?;
-            let value = draft(record.as_ref(), signature).map_err(|error| match in_doubt {
-                // What forbids it now may have followed from the write itself.
-                Some(_) => OperatorError::InDoubt(error.to_string()),
-                None => error,
-            })?;
+            let value =
+                draft(record.as_ref(), signature, nonce).map_err(|error| match in_doubt {
+                    // What forbids it now may have followed from the write itself.
+                    Some(_) => OperatorError::InDoubt(error.to_string()),
+                    None => error,
+                })?;
             attempts.push(signature.attempt);
             let written = Written {
                 before: record.as_ref().map(Snapshot::of),
                 after: Snapshot::of(&record::decode(&value).map_err(OperatorError::Record)?),
             };
-            trouble = match self.write(&key, found.map(|(_, version)| version), value).await {
+            trouble = match self.write(&key, base, value).await {
                 Transact::Applied(_) => return Ok(written),
                 Transact::Gone(why) => return Err(OperatorError::Gone(why)),
                 Transact::Conflict => None,

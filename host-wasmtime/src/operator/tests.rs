@@ -25,6 +25,8 @@ enum Fate {
 struct Fateful {
     memory: Memory,
     fates: Arc<Mutex<VecDeque<Fate>>>,
+    /// What it was asked to write.
+    asked: Arc<Mutex<Vec<Write>>>,
 }
 
 impl Store for Fateful {
@@ -37,6 +39,7 @@ impl Store for Fateful {
     }
 
     fn transact(&self, checks: Vec<Check>, writes: Vec<Write>) -> Answer<Transact> {
+        self.asked.lock().unwrap().extend(writes.iter().cloned());
         let fate = self.fates.lock().unwrap().pop_front();
         let memory = self.memory.clone();
         Box::pin(async move {
@@ -111,7 +114,8 @@ async fn store(value: Option<&[u8]>, fates: impl IntoIterator<Item = Fate>) -> F
     if let Some(value) = value {
         put(&memory, value).await;
     }
-    Fateful { memory, fates: Arc::new(Mutex::new(fates.into_iter().collect())) }
+    let fates = Arc::new(Mutex::new(fates.into_iter().collect()));
+    Fateful { memory, fates, asked: Arc::default() }
 }
 
 async fn held_store(fates: impl IntoIterator<Item = Fate>) -> Fateful {
@@ -229,6 +233,18 @@ async fn a_write_that_was_lost_is_made_again() {
     let store = held_store([Fate::RequestLost, Fate::RequestLost]).await;
     let forced = operator(&store).force("job", "stuck", "web-1").await.unwrap();
     assert_eq!(Snapshot::of(&record::decode(&value(&store).await).unwrap()), forced.now);
+}
+
+#[tokio::test]
+async fn a_nonce_is_drawn_once_for_each_version_of_the_record() {
+    let store = held_store([Fate::RequestLost, Fate::Overtaken(renewed)]).await;
+    operator(&store).force("job", "stuck", "web-1").await.unwrap();
+    let asked = store.asked.lock().unwrap();
+    let nonces: Vec<_> =
+        asked.iter().map(|write| record::decode(&write.value).unwrap().token.nonce).collect();
+    let [lost, overtaken, applied] = nonces[..] else { panic!("{nonces:?}") };
+    assert_eq!(lost, overtaken, "of one version");
+    assert_ne!(overtaken, applied, "of two versions");
 }
 
 #[tokio::test(start_paused = true)]
