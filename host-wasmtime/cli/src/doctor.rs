@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::exit::{self, Failure, print, say};
 use crate::options::Doctor;
 use crate::places;
-use crate::status::block_on;
+use crate::records::block_on;
 
 pub(crate) fn doctor(options: &Doctor) -> Result<ExitCode, Failure> {
     let named = options.store.named();

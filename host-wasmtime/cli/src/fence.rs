@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::exit::{self, Failure, print};
 use crate::options::{self, Fence};
-use crate::status;
+use crate::records;
 use answer::{Answer, Refused};
 
 pub(crate) fn fence(command: &Fence) -> Result<ExitCode, Failure> {
@@ -65,7 +65,7 @@ fn recover(
     (lease, store): (&str, Option<&str>),
     json: bool,
 ) -> Result<ExitCode, Failure> {
-    let record = status::current(store, lease)?;
+    let record = records::current(store, lease)?;
     let verdict = resource.recover(record).map_err(failure)?;
     let words = match verdict {
         RecoverVerdict::Recovered { prev_floor, .. } => {

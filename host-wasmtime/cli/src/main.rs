@@ -3,10 +3,13 @@
 mod doctor;
 mod exit;
 mod fence;
+mod labels;
 mod operator;
 mod options;
 mod places;
+mod records;
 mod run;
+mod spans;
 mod status;
 #[cfg(unix)]
 mod supervise;

@@ -13,9 +13,12 @@ use leasehold_host::operator::{Forced, Operator, OperatorError, Refusal, Snapsho
 use serde_json::json;
 
 use crate::exit::{self, Failure, print, say};
+use crate::labels::this_user;
 use crate::options::{Handoff, Init, Release, StoreOption};
 use crate::places::{self, Place};
-use crate::status::{self, Found, block_on};
+use crate::records::{self, Found, block_on};
+use crate::spans::{milliseconds, seconds};
+use crate::status;
 
 /// The shortest pause between two looks at a record.
 const POLL: Duration = Duration::from_millis(20);
@@ -62,8 +65,8 @@ async fn hand_off(options: &Handoff, place: &Place, to: Label<'_>) -> Result<Exi
         Err(error) => return Err(failure(name, error)),
     };
     let words = format!(
-        "{}, term {}, is asked to hand over to {to}, and hears of it within {}; {to} has to be \
-         waiting",
+        "{}, term {}, is asked to hand over to {to}, and hears of it within {}; its command ends \
+         even if no {to} is waiting",
         asked.holder,
         asked.token.term,
         seconds(asked.ttl)
@@ -141,23 +144,7 @@ async fn release_by_force(
         ended.holder, ended.token.term, now.token.term
     );
     let waived = if options.now { Some(operator.waive(name).await) } else { None };
-    let (grace, outlook) = match &waived {
-        Some(Ok(_)) => (
-            Duration::ZERO,
-            format!(
-                "free at once: for up to {} (the old ttl) the command of {} may still run beside \
-                 the next one, and only the fence protects",
-                seconds(ended.ttl),
-                ended.holder
-            ),
-        ),
-        Some(Err(OperatorError::InDoubt(_))) => (
-            Duration::ZERO,
-            "it may be free at once, and then only the fence protects until the old ttl has run"
-                .to_owned(),
-        ),
-        _ => (now.ttl, format!("everybody waits {} (the old ttl)", seconds(now.ttl))),
-    };
+    let (grace, outlook) = outlook(&ended, waived.as_ref());
     if options.json {
         print(json!({
             "name": name,
@@ -177,6 +164,29 @@ async fn release_by_force(
     match waived {
         Some(Err(error)) => Err(failure(name, error)),
         _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// How long others wait for what was ended by force, in numbers and words.
+fn outlook(
+    ended: &Snapshot,
+    waived: Option<&Result<Snapshot, OperatorError>>,
+) -> (Duration, String) {
+    let (holder, ttl) = (&ended.holder, seconds(ended.ttl));
+    let risk = format!(
+        "for up to {ttl} (the old ttl) the command of {holder} may still run beside the next one, \
+         and only the fence protects"
+    );
+    match waived {
+        Some(Ok(_)) => (Duration::ZERO, format!("free at once: {risk}")),
+        None
+        | Some(Err(
+            OperatorError::Refused(_)
+            | OperatorError::Unavailable(_)
+            | OperatorError::KeepsChanging,
+        )) => (ended.ttl, format!("everybody waits {ttl} (the old ttl)")),
+        // Whatever may have been written counts as written.
+        Some(Err(_)) => (Duration::ZERO, format!("it may be free at once, and then {risk}")),
     }
 }
 
@@ -272,14 +282,15 @@ impl Seen {
 }
 
 async fn look(place: &Place, name: &str) -> Result<Seen, Failure> {
-    match status::read(place, name).await? {
+    match records::read(place, name).await? {
         Found::Absent => Err(failure(name, Refusal::NoRecord.into())),
-        Found::Entry { value, age_ns } => {
-            let record = status::decode(name, &value, &place.url)?;
-            let seen = Snapshot::of(&record);
-            let is_old = age_ns.is_some_and(|age_ns| u128::from(age_ns) > seen.ttl.as_nanos());
-            let has_run_out = seen.state == Kind::Held && is_old;
-            Ok(Seen { words: status::words(&record, age_ns), record: seen, has_run_out })
+        Found::Entry { value, age } => {
+            let record = records::decode(name, &value, &place.url)?;
+            Ok(Seen {
+                record: Snapshot::of(&record),
+                words: status::words(&record, age),
+                has_run_out: record.state.kind() == Kind::Held && status::has_run_out(&record, age),
+            })
         }
     }
 }
@@ -287,7 +298,7 @@ async fn look(place: &Place, name: &str) -> Result<Seen, Failure> {
 /// The store that should have the lease; none is created.
 fn existing(option: &StoreOption, name: &str) -> Result<Place, Failure> {
     check(name)?;
-    if let Some(place) = status::place(option.named())? {
+    if let Some(place) = places::find(option.named())? {
         return Ok(place);
     }
     let url = places::url(option.named())?;
@@ -301,24 +312,6 @@ fn check(name: &str) -> Result<(), Failure> {
 fn operator<'a>(place: &'a Place, who: &str) -> Result<Operator<'a>, Failure> {
     Operator::new(&*place.store, who)
         .map_err(|error| Failure::configuration(format!("--by {who:?}: {error}")))
-}
-
-/// USER@HOST, with what a label cannot hold replaced.
-fn this_user() -> String {
-    let user = ["USER", "LOGNAME"].into_iter().find_map(|name| env::var(name).ok());
-    #[cfg(unix)]
-    let (user, host) = (
-        user.unwrap_or_else(|| format!("uid{}", rustix::process::getuid().as_raw())),
-        rustix::system::uname().nodename().to_string_lossy().into_owned(),
-    );
-    #[cfg(not(unix))]
-    let (user, host) = (user.unwrap_or_else(|| "somebody".to_owned()), "localhost".to_owned());
-    format!("{}@{}", fit(&user), fit(&host))
-}
-
-fn fit(text: &str) -> String {
-    let is_plain = |letter: &char| letter.is_ascii_alphanumeric() || "._-".contains(*letter);
-    text.chars().map(|letter| if is_plain(&letter) { letter } else { '-' }).take(60).collect()
 }
 
 fn failure(name: &str, error: OperatorError) -> Failure {
@@ -335,17 +328,38 @@ fn failure(name: &str, error: OperatorError) -> Failure {
     Failure::new(code, format!("{name}: {error}"))
 }
 
-fn milliseconds(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn seconds(span: Duration) -> String {
-    format!("{}.{:03} s", span.as_secs(), span.subsec_millis())
-}
-
 #[cfg(test)]
 mod tests {
-    use super::with_holder;
+    use leasehold_core::token::Nonce;
+
+    use super::*;
+
+    #[test]
+    fn only_a_waiver_that_surely_was_not_written_leaves_exclusivity() {
+        let ended = Snapshot {
+            state: Kind::Held,
+            holder: "web-1".to_owned(),
+            instance: Nonce(0xaa),
+            token: "0123456789abcdef0123456789abcdef/7/00000000000000aa".parse().unwrap(),
+            ttl: Duration::from_secs(3),
+        };
+        let why = || "no route".to_owned();
+        let waits = "everybody waits 3.000 s (the old ttl)";
+        let doubt = "it may be free at once, and then for up to 3.000 s";
+        for (waived, grace, words) in [
+            (None, ended.ttl, waits),
+            (Some(Err(Refusal::Rule(rules::Refusal::NotForced).into())), ended.ttl, waits),
+            (Some(Err(OperatorError::Unavailable(why()))), ended.ttl, waits),
+            (Some(Err(OperatorError::InDoubt(why()))), Duration::ZERO, doubt),
+            // The store may have gone after it was written.
+            (Some(Err(OperatorError::Gone(why()))), Duration::ZERO, doubt),
+            (Some(Ok(ended.clone())), Duration::ZERO, "free at once: for up to 3.000 s"),
+        ] {
+            let (found, outlook) = outlook(&ended, waived.as_ref());
+            assert_eq!(found, grace, "{waived:?}");
+            assert!(outlook.starts_with(words), "{outlook}");
+        }
+    }
 
     #[test]
     fn the_command_line_to_type_instead_survives_a_shell() {

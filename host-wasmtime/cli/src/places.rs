@@ -28,6 +28,11 @@ pub(crate) fn open(named: Option<&str>) -> Result<Place, Failure> {
     Ok(Place { url, absolute, store })
 }
 
+/// Opens the store that was named, or this user's own, if it is there; a question creates nothing.
+pub(crate) fn find(named: Option<&str>) -> Result<Option<Place>, Failure> {
+    if exists(named)? { open(named).map(Some) } else { Ok(None) }
+}
+
 /// Whether the store that was named, or this user's own, is there; nothing is created.
 pub(crate) fn exists(named: Option<&str>) -> Result<bool, Failure> {
     let url = url(named)?;

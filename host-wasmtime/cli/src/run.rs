@@ -25,6 +25,7 @@ use leasehold_core::token::Token;
 use leasehold_host::fence::Resource;
 
 use crate::exit::Failure;
+use crate::labels::this_process;
 use crate::options;
 
 /// From the last SIGKILL to `valid_until`: what killing takes on a busy machine.
@@ -67,22 +68,6 @@ impl Plan {
             under,
         })
     }
-}
-
-/// HOST:PID, with what a label cannot hold replaced.
-fn this_process() -> String {
-    #[cfg(unix)]
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    #[cfg(not(unix))]
-    let host = "localhost".to_owned();
-    let host: String = host
-        .chars()
-        .map(|letter| {
-            if letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-') { letter } else { '-' }
-        })
-        .take(100)
-        .collect();
-    format!("{host}:{}", std::process::id())
 }
 
 #[cfg(unix)]

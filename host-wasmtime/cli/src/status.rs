@@ -1,17 +1,17 @@
 //! `leasehold status`: records as they stand, for people and scripts.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use leasehold_core::label::{Name, Note};
-use leasehold_core::record::{self, LeaseRecord, State};
-use leasehold_core::time::MILLISECOND_NS;
-use leasehold_core::token::Token;
-use leasehold_host::store::{List, Read};
+use leasehold_core::record::{Kind, LeaseRecord, State};
 use serde_json::{Value, json};
 
-use crate::exit::{self, Failure, print};
+use crate::exit::{Failure, print};
 use crate::options::Status;
-use crate::places::{self, Place};
+use crate::places;
+use crate::records::{self, Age, Found, block_on};
+use crate::spans::{milliseconds, seconds};
 
 pub(crate) fn status(options: &Status) -> Result<ExitCode, Failure> {
     match &options.name {
@@ -24,17 +24,17 @@ pub(crate) fn status(options: &Status) -> Result<ExitCode, Failure> {
 fn one(options: &Status, name: &str) -> Result<(), Failure> {
     Name::chosen(name).map_err(Failure::configuration)?;
     let url = places::url(options.store.named())?;
-    let Some(place) = place(options.store.named())? else {
+    let Some(place) = places::find(options.store.named())? else {
         return absent(options, name, &url, false);
     };
-    match block_on(read(&place, name))?? {
+    match block_on(records::read(&place, name))?? {
         Found::Absent => absent(options, name, &url, true),
-        Found::Entry { value, age_ns } => {
-            let record = decode(name, &value, &url)?;
+        Found::Entry { value, age } => {
+            let record = records::decode(name, &value, &url)?;
             if options.json {
-                return print(object(&record, age_ns, &url));
+                return print(object(&record, age, &url));
             }
-            print(format!("{}: {}", record.name, words(&record, age_ns)))?;
+            print(format!("{}: {}", record.name, words(&record, age)))?;
             print(format!("token {}\ninstance {}\nstore {url}", record.token, record.instance))
         }
     }
@@ -43,22 +43,22 @@ fn one(options: &Status, name: &str) -> Result<(), Failure> {
 /// One record that cannot be read hides no other.
 fn all(options: &Status) -> Result<(), Failure> {
     let url = places::url(options.store.named())?;
-    let place = place(options.store.named())?;
+    let place = places::find(options.store.named())?;
     let found = match &place {
-        Some(place) => block_on(read_all(place))??,
+        Some(place) => block_on(records::read_all(place))??,
         None => Vec::new(),
     };
     let records = found.iter().map(|(name, found)| (name, found.decoded(name)));
     if options.json {
         let objects = records.map(|(name, record)| match record {
-            Ok((record, age_ns)) => object(&record, age_ns, &url),
+            Ok((record, age)) => object(&record, age, &url),
             Err(why) => json!({"name": name, "store": url, "state": "unreadable", "why": why}),
         });
         return print(Value::Array(objects.collect()));
     }
     for (name, record) in records {
         print(match record {
-            Ok((record, age_ns)) => format!("{name}: {}", words(&record, age_ns)),
+            Ok((record, age)) => format!("{name}: {}", words(&record, age)),
             Err(why) => format!("{name}: unreadable: {why}"),
         })?;
     }
@@ -68,88 +68,7 @@ fn all(options: &Status) -> Result<(), Failure> {
     print(format!("store {url}{}", if place.is_some() { "" } else { NOT_YET }))
 }
 
-/// The token in the record of `name`, as it is now.
-pub(crate) fn current(named: Option<&str>, name: &str) -> Result<Token, Failure> {
-    Name::chosen(name).map_err(Failure::configuration)?;
-    let url = places::url(named)?;
-    let never = || {
-        Failure::new(
-            exit::REFUSED,
-            format!(
-                "{name}: there is no record in {url}: check the name and --store; if it was lost, \
-                 put it back with `leasehold init`"
-            ),
-        )
-    };
-    let place = place(named)?.ok_or_else(never)?;
-    match block_on(read(&place, name))?? {
-        Found::Absent => Err(never()),
-        Found::Entry { value, .. } => Ok(decode(name, &value, &url)?.token),
-    }
-}
-
 const NOT_YET: &str = ", which does not exist yet";
-
-/// The store, if there is one; a question creates nothing.
-pub(crate) fn place(named: Option<&str>) -> Result<Option<Place>, Failure> {
-    if places::exists(named)? { places::open(named).map(Some) } else { Ok(None) }
-}
-
-/// What stands under a lease's key.
-pub(crate) enum Found {
-    Absent,
-    Entry { value: Vec<u8>, age_ns: Option<u64> },
-}
-
-impl Found {
-    fn decoded(&self, name: &str) -> Result<(LeaseRecord<'_>, Option<u64>), String> {
-        match self {
-            Self::Absent => Err("the record was deleted while it was listed".to_owned()),
-            Self::Entry { value, age_ns } => match record::decode_named(name, value) {
-                Ok(record) => Ok((record, *age_ns)),
-                Err(fault) => Err(fault.to_string()),
-            },
-        }
-    }
-}
-
-/// Only what leasehold wrote is a record.
-pub(crate) fn decode<'a>(
-    name: &str,
-    value: &'a [u8],
-    store: &str,
-) -> Result<LeaseRecord<'a>, Failure> {
-    record::decode_named(name, value)
-        .map_err(|fault| Failure::configuration(format!("lease/{name} in {store}: {fault}")))
-}
-
-pub(crate) async fn read(place: &Place, name: &str) -> Result<Found, Failure> {
-    match place.store.read(&format!("lease/{name}")).await {
-        Read::Absent => Ok(Found::Absent),
-        Read::Entry { value, age_ns, .. } => Ok(Found::Entry { value, age_ns }),
-        Read::Unavailable(why) | Read::Unknown(why) => Err(Failure::new(exit::UNREACHABLE, why)),
-        Read::Gone(why) => Err(Failure::configuration(why)),
-    }
-}
-
-async fn read_all(place: &Place) -> Result<Vec<(String, Found)>, Failure> {
-    let keys = match place.store.list("lease/").await {
-        List::Keys(keys) => keys,
-        List::Unsupported => {
-            return Err(Failure::configuration(format!(
-                "{} cannot list its leases: give the name of one",
-                place.url
-            )));
-        }
-        List::Unavailable(why) => return Err(Failure::new(exit::UNREACHABLE, why)),
-        List::Gone(why) => return Err(Failure::configuration(why)),
-    };
-    let mut all = Vec::new();
-    for name in keys.iter().filter_map(|key| key.strip_prefix("lease/")) {
-        all.push((name.to_owned(), read(place, name).await?));
-    }
-    Ok(all)
-}
 
 fn absent(options: &Status, name: &str, store: &str, exists: bool) -> Result<(), Failure> {
     if options.json {
@@ -160,8 +79,15 @@ fn absent(options: &Status, name: &str, store: &str, exists: bool) -> Result<(),
     }
 }
 
-fn object(record: &LeaseRecord<'_>, age_ns: Option<u64>, store: &str) -> Value {
-    let note = record.state.note().map_or("", |note| note.as_str());
+fn object(record: &LeaseRecord<'_>, age: Age, store: &str) -> Value {
+    let to = match record.state {
+        State::Offered { to, .. } => to,
+        _ => None,
+    };
+    let asked_to = match record.state {
+        State::Held { ask } => ask.map(|ask| ask.to),
+        _ => None,
+    };
     json!({
         "name": record.name.as_str(),
         "store": store,
@@ -171,102 +97,191 @@ fn object(record: &LeaseRecord<'_>, age_ns: Option<u64>, store: &str) -> Value {
         "term": record.token.term.to_string(),
         "token": record.token.to_string(),
         "ttl_ms": record.ttl_ms,
-        "age_ms": age_ms(age_ns),
-        "holder_rebooted": writer_is_dead(age_ns),
-        "expired": age_ns.map(|_| has_run_out(record, age_ns)),
-        "to": offered_to(record),
-        "asked_to": asked_to(record),
-        "note": note,
+        "age_ms": age.known().map(milliseconds),
+        "holder_rebooted": matches!(age, Age::EarlierBoot),
+        "expired": match age {
+            Age::Unknown => None,
+            _ => Some(has_run_out(record, age)),
+        },
+        "to": to.map_or("", |to| to.as_str()),
+        "asked_to": asked_to.map_or("", |to| to.as_str()),
+        "note": record.state.note().map_or("", |note| note.as_str()),
     })
 }
 
 /// Who holds a lease, on one line.
-pub(crate) fn words(record: &LeaseRecord<'_>, age_ns: Option<u64>) -> String {
-    let age_ms = age_ms(age_ns);
-    let age = match age_ms {
-        _ if writer_is_dead(age_ns) => ", its machine has rebooted since".to_owned(),
-        Some(age_ms) => {
-            let what = match record.state {
-                State::Held { .. } => "renewed",
-                State::Offered { .. } | State::Released { .. } => "given up",
+pub(crate) fn words(record: &LeaseRecord<'_>, age: Age) -> String {
+    let (holder, term, ttl_ms) = (record.holder.as_str(), record.token.term, record.ttl_ms);
+    let is_over = has_run_out(record, age);
+    let by_force = |free: &str, note: Note<'_>| {
+        let by = holder.strip_prefix(FORCED).unwrap_or(holder);
+        format!("{free}, ended by force by {by}: {note}, term {term}")
+    };
+    let state = match record.state {
+        State::Held { .. } if is_over => {
+            format!("was held by {holder}, and has run out, term {term}, ttl {ttl_ms} ms")
+        }
+        State::Held { ask: Some(ask) } => {
+            let to = ask.to;
+            format!("held by {holder}, asked to hand over to {to}, term {term}, ttl {ttl_ms} ms")
+        }
+        State::Held { ask: None } => format!("held by {holder}, term {term}, ttl {ttl_ms} ms"),
+        State::Offered { to: Some(to), .. } if is_over => {
+            format!("free, offered by {holder} to {to}, who did not take it, term {term}")
+        }
+        State::Offered { to: Some(to), .. } => {
+            format!("offered to {to} by {holder}, term {term}, grace {ttl_ms} ms")
+        }
+        State::Offered { to: None, note } if is_over => by_force("free", note),
+        State::Offered { to: None, note } => {
+            let grace = Duration::from_millis(ttl_ms.into());
+            let free = match age.known() {
+                Some(age) => format!("free in {}", seconds(grace.saturating_sub(age))),
+                None => format!("free within {}", seconds(grace)),
             };
-            format!(", {what} {} ago", seconds(age_ms))
+            by_force(&free, note)
         }
-        None => String::new(),
+        State::Released { note } if note != Note::EMPTY => by_force("free", note),
+        State::Released { .. } => match holder.strip_prefix(PUT_BACK) {
+            Some(by) => format!("free, put back by {by} after term {term}"),
+            None => format!("free, last held by {holder}, term {term}"),
+        },
     };
-    let over = has_run_out(record, age_ns);
-    let (holder, grace_ms) = (record.holder.as_str(), u64::from(record.ttl_ms));
-    let state = match (record.state, by_operator(holder)) {
-        (State::Held { .. }, _) if over => format!("was held by {holder}, and has run out"),
-        (State::Held { ask: Some(ask) }, _) => {
-            format!("held by {holder}, asked to hand over to {}", ask.to)
-        }
-        (State::Held { ask: None }, _) => format!("held by {holder}"),
-        (State::Offered { to: Some(to), .. }, _) if over => {
-            format!("free, offered by {holder} to {to}, who did not take it")
-        }
-        (State::Offered { to: Some(to), .. }, _) => format!("offered to {to} by {holder}"),
-        (State::Offered { to: None, note }, by) => {
-            let by = by.unwrap_or(holder);
-            let left_ms = grace_ms.saturating_sub(age_ms.unwrap_or(0));
-            let free =
-                if over { "free".to_owned() } else { format!("free in {}", seconds(left_ms)) };
-            format!("{free}, ended by force by {by}: {note}")
-        }
-        (State::Released { note }, Some(by)) if note != Note::EMPTY => {
-            format!("free, ended by force by {by}: {note}")
-        }
-        (State::Released { .. }, Some(by)) => format!("free, put back by {by}"),
-        (State::Released { .. }, None) => format!("free, last held by {holder}"),
+    let is_operators = [FORCED, PUT_BACK].iter().any(|by| holder.starts_with(by));
+    let what = match record.state {
+        State::Held { .. } => "renewed ",
+        _ if is_operators => "",
+        _ => "given up ",
     };
-    let span = match record.state {
-        State::Offered { .. } => "grace",
-        _ => "ttl",
+    let since = match age {
+        Age::Unknown => String::new(),
+        Age::Known(age) => format!(", {what}{} ago", seconds(age)),
+        Age::EarlierBoot => ", its machine has rebooted since".to_owned(),
     };
-    format!("{state}, term {}, {span} {} ms{age}", record.token.term, record.ttl_ms)
+    format!("{state}{since}")
 }
 
-/// Whether nobody need wait for who is named any more. Without an age nobody knows.
-fn has_run_out(record: &LeaseRecord<'_>, age_ns: Option<u64>) -> bool {
-    let waited_for = !matches!(record.state, State::Released { .. });
-    waited_for
-        && (writer_is_dead(age_ns) || age_ms(age_ns).is_some_and(|ms| ms > record.ttl_ms.into()))
+/// What comes before an operator's label in a record that it wrote.
+const FORCED: &str = "forced:";
+const PUT_BACK: &str = "init:";
+
+/// Whether nobody need wait any more for who holds the lease, or for whom it is kept. Without an
+/// age nobody knows.
+pub(crate) fn has_run_out(record: &LeaseRecord<'_>, age: Age) -> bool {
+    let ttl = Duration::from_millis(record.ttl_ms.into());
+    record.state.kind() != Kind::Released
+        && match age {
+            Age::Unknown => false,
+            Age::Known(age) => age > ttl,
+            Age::EarlierBoot => true,
+        }
 }
 
-/// Who wrote the record, where that was an operator.
-fn by_operator(holder: &str) -> Option<&str> {
-    holder.strip_prefix("forced:").or_else(|| holder.strip_prefix("init:"))
-}
+#[cfg(test)]
+mod tests {
+    use leasehold_core::label::Label;
+    use leasehold_core::record::Ask;
+    use leasehold_core::token::Nonce;
 
-fn seconds(span_ms: u64) -> String {
-    format!("{}.{:03} s", span_ms / 1000, span_ms % 1000)
-}
+    use super::*;
 
-fn offered_to<'a>(record: &LeaseRecord<'a>) -> &'a str {
-    match record.state {
-        State::Offered { to: Some(to), .. } => to.as_str(),
-        _ => "",
+    fn record<'a>(holder: &'a str, state: State<'a>) -> LeaseRecord<'a> {
+        LeaseRecord {
+            name: Name::new("job").unwrap(),
+            token: "0123456789abcdef0123456789abcdef/7/00000000000000aa".parse().unwrap(),
+            state,
+            holder: Label::new(holder).unwrap(),
+            instance: Nonce(0xaa),
+            ttl_ms: 3_000,
+            attempt: Nonce(1),
+            at_ms: None,
+            expires_by_ms: None,
+        }
     }
-}
 
-fn asked_to<'a>(record: &LeaseRecord<'a>) -> &'a str {
-    match record.state {
-        State::Held { ask: Some(ask) } => ask.to.as_str(),
-        _ => "",
+    #[test]
+    fn every_state_says_whether_the_lease_is_free_and_by_whom() {
+        let web_2 = Label::new("web-2").unwrap();
+        let stuck = Note::new("stuck").unwrap();
+        let held = record("web-1", State::Held { ask: None });
+        let ask = Some(Ask { id: Nonce(3), to: web_2 });
+        let asked = record("web-1", State::Held { ask });
+        let offered = record("web-1", State::Offered { to: Some(web_2), note: Note::EMPTY });
+        let forced = record("forced:ops@desk", State::Offered { to: None, note: stuck });
+        let waived = record("forced:ops@desk", State::Released { note: stuck });
+        let released = record("web-1", State::Released { note: Note::EMPTY });
+        let put_back = record("init:ops@desk", State::Released { note: Note::EMPTY });
+        let (young, old) = (Duration::from_millis(500), Duration::from_secs(5));
+        for (record, age, expected) in [
+            (held, Age::Known(young), "held by web-1, term 7, ttl 3000 ms, renewed 0.500 s ago"),
+            (held, Age::Unknown, "held by web-1, term 7, ttl 3000 ms"),
+            (
+                held,
+                Age::EarlierBoot,
+                "was held by web-1, and has run out, term 7, ttl 3000 ms, its machine has \
+                 rebooted since",
+            ),
+            (
+                asked,
+                Age::Known(young),
+                "held by web-1, asked to hand over to web-2, term 7, ttl 3000 ms, renewed 0.500 s \
+                 ago",
+            ),
+            (
+                asked,
+                Age::Known(old),
+                "was held by web-1, and has run out, term 7, ttl 3000 ms, renewed 5.000 s ago",
+            ),
+            (
+                offered,
+                Age::Known(young),
+                "offered to web-2 by web-1, term 7, grace 3000 ms, given up 0.500 s ago",
+            ),
+            (
+                offered,
+                Age::Known(old),
+                "free, offered by web-1 to web-2, who did not take it, term 7, given up 5.000 s ago",
+            ),
+            (
+                forced,
+                Age::Known(young),
+                "free in 2.500 s, ended by force by ops@desk: stuck, term 7, 0.500 s ago",
+            ),
+            (
+                forced,
+                Age::Unknown,
+                "free within 3.000 s, ended by force by ops@desk: stuck, term 7",
+            ),
+            (
+                forced,
+                Age::Known(old),
+                "free, ended by force by ops@desk: stuck, term 7, 5.000 s ago",
+            ),
+            (
+                waived,
+                Age::Known(young),
+                "free, ended by force by ops@desk: stuck, term 7, 0.500 s ago",
+            ),
+            (released, Age::Known(young), "free, last held by web-1, term 7, given up 0.500 s ago"),
+            (put_back, Age::Known(old), "free, put back by ops@desk after term 7, 5.000 s ago"),
+        ] {
+            assert_eq!(words(&record, age), expected);
+        }
     }
-}
 
-fn age_ms(age_ns: Option<u64>) -> Option<u64> {
-    age_ns.filter(|_| !writer_is_dead(age_ns)).map(|age_ns| age_ns / MILLISECOND_NS)
-}
-
-fn writer_is_dead(age_ns: Option<u64>) -> bool {
-    age_ns == Some(u64::MAX)
-}
-
-/// A store answers through the runtime of whoever asks.
-pub(crate) fn block_on<T>(answer: impl Future<Output = T>) -> Result<T, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::new(exit::UNREACHABLE, error))?;
-    Ok(runtime.block_on(answer))
+    #[test]
+    fn what_has_run_out_is_unknown_without_an_age_and_nothing_that_is_free() {
+        let held = record("web-1", State::Held { ask: None });
+        let free = record("web-1", State::Released { note: Note::EMPTY });
+        let ttl = Duration::from_secs(3);
+        for (record, age, expected) in [
+            (held, Age::Unknown, Value::Null),
+            (held, Age::Known(ttl), json!(false)),
+            (held, Age::Known(ttl + Duration::from_nanos(1)), json!(true)),
+            (held, Age::EarlierBoot, json!(true)),
+            (free, Age::Known(2 * ttl), json!(false)),
+        ] {
+            assert_eq!(object(&record, age, "./l.db")["expired"], expected);
+        }
+    }
 }

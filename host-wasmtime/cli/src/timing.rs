@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::exit::{Failure, print};
 use crate::options;
 use crate::run::KILL_BUDGET;
+use crate::spans::nanoseconds;
 
 pub(crate) fn timing(options: &options::Timing) -> Result<ExitCode, Failure> {
     let run = Run {
@@ -217,10 +218,6 @@ fn spans(plan: &Plan) -> Value {
 /// As a shell takes it: one word.
 fn span(span: Duration) -> Span {
     Span(nanoseconds(span))
-}
-
-fn nanoseconds(span: Duration) -> u64 {
-    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -56,30 +56,81 @@ fn a_released_lease_is_free_and_names_its_last_holder() {
     let scene = Scene::new();
     assert_eq!(scene.run(&["--holder", "web-1"], &["true"]).end().code, 0);
     let text = text(&scene);
-    assert!(
-        text.starts_with("job: free, last held by web-1, term 1, ttl 3000 ms, given up "),
-        "{text}"
-    );
+    assert!(text.starts_with("job: free, last held by web-1, term 1, given up "), "{text}");
     has(&scene, &[("state", json!("released")), ("term", json!("1")), ("holder", json!("web-1"))]);
 }
 
 #[test]
 fn an_offered_lease_names_whom_it_is_offered_to() {
     let scene = Scene::new();
-    assert_eq!(scene.run(&["--holder", "web-1"], &["true"]).end().code, 0);
+    assert_eq!(scene.run(&["--ttl", "1m", "--holder", "web-1"], &["true"]).end().code, 0);
     let store = scene.store();
-    offer(&store, Some("web-2"), "");
+    offer(&store, "web-2");
     let offered = text(&scene);
     assert!(
-        offered.starts_with("job: offered to web-2 by web-1, term 1, grace 3000 ms"),
+        offered.starts_with("job: offered to web-2 by web-1, term 1, grace 60000 ms"),
         "{offered}"
     );
     has(&scene, &[("state", json!("offered")), ("to", json!("web-2")), ("note", json!(""))]);
-    offer(&store, None, "forced: disk full");
+    has(&scene, &[("expired", json!(false))]);
+    age(&store);
     let offered = text(&scene);
-    assert!(offered.starts_with("job: free in "), "{offered}");
-    assert!(offered.contains("ended by force by web-1: forced: disk full, term 1"), "{offered}");
-    has(&scene, &[("to", json!("")), ("note", json!("forced: disk full"))]);
+    let over = "job: free, offered by web-1 to web-2, who did not take it, term 1, given up ";
+    assert!(offered.starts_with(over), "{offered}");
+    has(&scene, &[("expired", json!(true))]);
+}
+
+#[test]
+fn a_lease_ended_by_force_says_by_whom_why_and_when_it_is_free() {
+    let scene = Scene::new();
+    let store = scene.store();
+    let force = |options: &[&str]| {
+        let line = "release job --store ./leases.db --force --holder web-1 --by ops@desk --reason";
+        let line = line.split(' ').chain(["disk full"]).chain(options.iter().copied());
+        scene.leasehold(line).end().expect(0, "");
+    };
+    dead_holder(&scene, 1);
+    force(&[]);
+    let forced = text(&scene);
+    assert!(forced.starts_with("job: free in "), "{forced}");
+    let words = " s, ended by force by ops@desk: disk full, term 2, ";
+    assert!(forced.contains(words), "{forced}");
+    has(&scene, &[("to", json!("")), ("note", json!("disk full"))]);
+    age(&store);
+    let free = "job: free, ended by force by ops@desk: disk full, term ";
+    assert!(text(&scene).starts_with(free), "{}", text(&scene));
+    has(&scene, &[("expired", json!(true))]);
+
+    dead_holder(&scene, 3);
+    force(&["--now"]);
+    assert!(text(&scene).starts_with(free), "{}", text(&scene));
+    has(&scene, &[("state", json!("released")), ("expired", json!(false))]);
+}
+
+#[test]
+fn a_lease_put_back_says_by_whom_and_after_which_term() {
+    let scene = Scene::new();
+    let token = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/7/1111111111111111";
+    let line = ["init", LEASE, "--store", "./leases.db", "--after", token];
+    let init = scene.start(scene.command(line).env("USER", "ops")).end();
+    init.expect(0, "");
+    let put_back = text(&scene);
+    assert!(put_back.starts_with("job: free, put back by ops@"), "{put_back}");
+    assert!(put_back.contains(" after term 7, "), "{put_back}");
+}
+
+#[test]
+fn a_wish_for_a_hand_off_is_shown_until_the_holder_hears_of_it() {
+    let scene = Scene::new();
+    dead_holder(&scene, 1);
+    let asked = ["handoff", LEASE, "--store", "./leases.db", "--to", "web-2"];
+    scene.leasehold(asked).end().expect(0, "");
+    let asked = text(&scene);
+    assert!(
+        asked.starts_with("job: held by web-1, asked to hand over to web-2, term 1"),
+        "{asked}"
+    );
+    has(&scene, &[("asked_to", json!("web-2")), ("to", json!(""))]);
 }
 
 #[test]
@@ -89,7 +140,7 @@ fn a_lease_that_was_not_renewed_in_time_has_run_out() {
     drop(holder);
     until("the end of its processes", || scene.is_deserted().then_some(()));
     assert!(text(&scene).starts_with("job: held by web-1"));
-    scene.store().execute("UPDATE leasehold_kv SET written = written - 60000");
+    age(&scene.store());
     let text = text(&scene);
     assert!(text.starts_with("job: was held by web-1, and has run out, term 1"), "{text}");
     let found = status(&scene, &["--json"]).json();
@@ -164,11 +215,24 @@ fn holder(scene: &Scene) -> Started {
     holder
 }
 
+/// Leaves the record of a holder whose ttl a busy machine does not use up.
+fn dead_holder(scene: &Scene, term: u64) {
+    let holder = scene.run(&["--ttl", "1m", "--holder", "web-1"], &["sleep", "1000"]);
+    holder.says(&format!("acquired, term {term}"));
+    drop(holder);
+    until("the end of its processes", || scene.is_deserted().then_some(()));
+}
+
+/// Makes the record look as if it were written two minutes earlier.
+fn age(store: &Store) {
+    store.execute("UPDATE leasehold_kv SET written = written - 120000");
+}
+
 /// Turns the record into an offer; no command here makes one.
-fn offer(store: &Store, to: Option<&str>, note: &str) {
+fn offer(store: &Store, to: &str) {
     let value = store.value();
-    let to = to.map(|to| Label::new(to).unwrap());
-    let state = State::Offered { to, note: Note::new(note).unwrap() };
+    let to = Some(Label::new(to).unwrap());
+    let state = State::Offered { to, note: Note::EMPTY };
     let offered = LeaseRecord { state, ..record::decode(&value).unwrap() };
     let mut buffer = [0; record::MAX_LEN];
     let bytes = record::encode(&offered, &mut buffer).unwrap();
